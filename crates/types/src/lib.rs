@@ -1,0 +1,1 @@
+//! The vocabulary of Spotlane: one type per id, generation and bound.

@@ -1,0 +1,1 @@
+//! Every byte layout of service-wire v1: typed records, envelopes and durable formats.
