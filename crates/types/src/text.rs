@@ -1,0 +1,275 @@
+//! Bounded text and byte strings, and the macros that make an id of them.
+
+use crate::compact::CompactBytes;
+use crate::error::{ValueError, ValueFault};
+
+/// Strict UTF-8 without NUL: what the contract calls text.
+///
+/// One pass over short ASCII, which ids nearly always are; the full check only when it fails.
+#[inline]
+fn check_text(name: &'static str, bytes: &[u8]) -> Result<(), ValueError> {
+    // 0x00 wraps to 0xFF, 0x80..=0xFF land at 0x7F or above: one comparison finds NUL and non-ASCII.
+    if bytes
+        .iter()
+        .fold(true, |ok, b| ok & (b.wrapping_sub(1) < 0x7F))
+    {
+        return Ok(());
+    }
+    check_text_slowly(name, bytes)
+}
+
+#[cold]
+fn check_text_slowly(name: &'static str, bytes: &[u8]) -> Result<(), ValueError> {
+    if let Err(fault) = core::str::from_utf8(bytes) {
+        let valid_up_to = fault.valid_up_to();
+        return Err(ValueError::new(name, ValueFault::NotUtf8 { valid_up_to }));
+    }
+    match bytes.iter().position(|b| *b == 0) {
+        Some(at) => Err(ValueError::new(name, ValueFault::Nul { at })),
+        None => Ok(()),
+    }
+}
+
+fn check_length(
+    name: &'static str,
+    bytes: usize,
+    min: usize,
+    max: usize,
+) -> Result<(), ValueError> {
+    if bytes < min || bytes > max {
+        return Err(ValueError::new(
+            name,
+            ValueFault::Length { bytes, min, max },
+        ));
+    }
+    Ok(())
+}
+
+/// Text storage shared by every text id. Always UTF-8 without NUL.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TextCore(CompactBytes);
+
+impl TextCore {
+    #[inline]
+    pub(crate) fn new(
+        name: &'static str,
+        bytes: &[u8],
+        min: usize,
+        max: usize,
+    ) -> Result<Self, ValueError> {
+        check_length(name, bytes.len(), min, max)?;
+        check_text(name, bytes)?;
+        Ok(Self(CompactBytes::copy_from(bytes)))
+    }
+
+    #[inline]
+    pub(crate) fn prefix_of(
+        name: &'static str,
+        input: &[u8],
+        len: usize,
+        min: usize,
+        max: usize,
+    ) -> Result<Option<Self>, ValueError> {
+        check_length(name, len, min, max)?;
+        let Some(bytes) = input.get(..len) else {
+            return Ok(None);
+        };
+        check_text(name, bytes)?;
+        Ok(CompactBytes::copy_prefix(input, len).map(Self))
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        // The constructor checked it; without `unsafe` the check is repeated, over one cache line.
+        core::str::from_utf8(self.0.as_slice()).unwrap_or_default()
+    }
+}
+
+/// Byte string storage shared by every routing id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BytesCore(CompactBytes);
+
+impl BytesCore {
+    #[inline]
+    pub(crate) fn new(
+        name: &'static str,
+        bytes: &[u8],
+        min: usize,
+        max: usize,
+    ) -> Result<Self, ValueError> {
+        check_length(name, bytes.len(), min, max)?;
+        Ok(Self(CompactBytes::copy_from(bytes)))
+    }
+
+    #[inline]
+    pub(crate) fn prefix_of(
+        name: &'static str,
+        input: &[u8],
+        len: usize,
+        min: usize,
+        max: usize,
+    ) -> Result<Option<Self>, ValueError> {
+        check_length(name, len, min, max)?;
+        Ok(CompactBytes::copy_prefix(input, len).map(Self))
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+macro_rules! text_type {
+    ($($(#[$meta:meta])* $name:ident $min:literal ..= $max:expr;)+) => {$(
+        $(#[$meta])*
+        ///
+        /// Strict UTF-8 without NUL, compared byte for byte and never normalised.
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name($crate::text::TextCore);
+
+        impl $name {
+            /// The least number of bytes.
+            pub const BYTES_MIN: usize = $min;
+            /// The greatest number of bytes.
+            pub const BYTES_MAX: usize = $max;
+
+            /// Takes a text after checking its bounds.
+            ///
+            /// # Errors
+            /// The length is outside [`Self::BYTES_MIN`] to [`Self::BYTES_MAX`], or there is a NUL:
+            /// use another text.
+            pub fn new(text: &str) -> Result<Self, $crate::ValueError> {
+                Self::from_bytes(text.as_bytes())
+            }
+
+            /// Takes UTF-8 bytes after checking them.
+            ///
+            /// # Errors
+            /// As [`Self::new`], and when the bytes are not strict UTF-8.
+            #[inline]
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self, $crate::ValueError> {
+                $crate::text::TextCore::new(stringify!($name), bytes, $min, $max).map(Self)
+            }
+
+            /// Takes the first `len` bytes of `input`; `None` when `input` is shorter. The length is
+            /// judged first, so that a bad length is told from a short input.
+            ///
+            /// # Errors
+            /// As [`Self::from_bytes`].
+            #[inline]
+            pub fn from_prefix(
+                input: &[u8],
+                len: usize,
+            ) -> Result<Option<Self>, $crate::ValueError> {
+                Ok($crate::text::TextCore::prefix_of(stringify!($name), input, len, $min, $max)?
+                    .map(Self))
+            }
+
+            /// The text. Looks at the bytes once to know that they are UTF-8; use
+            /// [`Self::as_bytes`] where bytes will do.
+            pub fn as_str(&self) -> &str {
+                self.0.as_str()
+            }
+
+            /// The UTF-8 bytes.
+            #[inline]
+            pub fn as_bytes(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, concat!(stringify!($name), "({:?})"), self.as_str())
+            }
+        }
+
+        impl core::str::FromStr for $name {
+            type Err = $crate::ValueError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+    )+};
+}
+
+macro_rules! bytes_type {
+    ($($(#[$meta:meta])* $name:ident $min:literal ..= $max:expr;)+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name($crate::text::BytesCore);
+
+        impl $name {
+            /// The least number of bytes.
+            pub const BYTES_MIN: usize = $min;
+            /// The greatest number of bytes.
+            pub const BYTES_MAX: usize = $max;
+
+            /// Takes bytes after checking their number.
+            ///
+            /// # Errors
+            /// The length is outside [`Self::BYTES_MIN`] to [`Self::BYTES_MAX`]: use other bytes.
+            #[inline]
+            pub fn new(bytes: &[u8]) -> Result<Self, $crate::ValueError> {
+                $crate::text::BytesCore::new(stringify!($name), bytes, $min, $max).map(Self)
+            }
+
+            /// Takes the first `len` bytes of `input`; `None` when `input` is shorter. The length is
+            /// judged first, so that a bad length is told from a short input.
+            ///
+            /// # Errors
+            /// As [`Self::new`].
+            #[inline]
+            pub fn from_prefix(
+                input: &[u8],
+                len: usize,
+            ) -> Result<Option<Self>, $crate::ValueError> {
+                Ok($crate::text::BytesCore::prefix_of(stringify!($name), input, len, $min, $max)?
+                    .map(Self))
+            }
+
+            /// The bytes.
+            #[inline]
+            pub fn as_bytes(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            /// Lower-case hex, as everywhere where a routing id is shown.
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.as_bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    )+};
+}
+
+pub(crate) use {bytes_type, text_type};
+
+text_type! {
+    /// A text of at most 255 bytes that has no narrower meaning. Contract: `text8`.
+    Text8 1..=crate::bound::SHORT_TEXT_BYTES;
+    /// A text of at most 65,535 bytes, which may be empty. Contract: `text16`.
+    Text16 0..=crate::bound::BLOB_BYTES;
+    /// A text of 1 to 65,535 bytes. Contract: `nonempty-text16`.
+    NonEmptyText16 1..=crate::bound::BLOB_BYTES;
+    /// The value of one metadata entry, which may be empty. Contract: `metadata-value` (WR-9).
+    MetadataValue 0..=crate::bound::METADATA_BYTES;
+}
