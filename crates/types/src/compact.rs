@@ -5,7 +5,7 @@ use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Bytes that fit beside tag and length in 40 bytes. A UUID in text form (36 bytes) fits.
-const INLINE: usize = 38;
+pub(crate) const INLINE: usize = 38;
 
 /// An immutable byte string that is cheap to clone and never pins a receive buffer.
 ///
@@ -51,6 +51,15 @@ impl CompactBytes {
                 bytes: *bytes,
             })),
             _ => input.get(..len).map(Self::copy_from),
+        }
+    }
+
+    /// The inline array with the number of bytes that count.
+    #[inline]
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; INLINE], usize)> {
+        match &self.0 {
+            Repr::Inline { len, bytes } => Some((bytes, usize::from(*len))),
+            Repr::Shared(_) => None,
         }
     }
 

@@ -3,11 +3,14 @@
 use crate::compact::CompactBytes;
 use crate::error::{ValueError, ValueFault};
 
-/// Strict UTF-8 without NUL: what the contract calls text.
+/// Checks for strict UTF-8 without NUL: what the contract calls text.
 ///
 /// One pass over short ASCII, which ids nearly always are; the full check only when it fails.
+///
+/// # Errors
+/// The bytes are not strict UTF-8 or hold a NUL. The error carries `name`.
 #[inline]
-fn check_text(name: &'static str, bytes: &[u8]) -> Result<(), ValueError> {
+pub fn check_text(name: &'static str, bytes: &[u8]) -> Result<(), ValueError> {
     // 0x00 wraps to 0xFF, 0x80..=0xFF land at 0x7F or above: one comparison finds NUL and non-ASCII.
     if bytes
         .iter()
@@ -79,6 +82,11 @@ impl TextCore {
     }
 
     #[inline]
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], usize)> {
+        self.0.as_padded()
+    }
+
+    #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
@@ -115,6 +123,11 @@ impl BytesCore {
     ) -> Result<Option<Self>, ValueError> {
         check_length(name, len, min, max)?;
         Ok(CompactBytes::copy_prefix(input, len).map(Self))
+    }
+
+    #[inline]
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], usize)> {
+        self.0.as_padded()
     }
 
     #[inline]
@@ -180,6 +193,15 @@ macro_rules! text_type {
             pub fn as_bytes(&self) -> &[u8] {
                 self.0.as_bytes()
             }
+
+            /// The bytes inside a longer array and their number, when the string is short enough to be
+            /// stored inline: a copy of constant size is faster than one of `len` bytes. What lies
+            /// behind `len` means nothing.
+            #[doc(hidden)]
+            #[inline]
+            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], usize)> {
+                self.0.as_padded()
+            }
         }
 
         impl core::fmt::Display for $name {
@@ -243,6 +265,15 @@ macro_rules! bytes_type {
             #[inline]
             pub fn as_bytes(&self) -> &[u8] {
                 self.0.as_bytes()
+            }
+
+            /// The bytes inside a longer array and their number, when the string is short enough to be
+            /// stored inline: a copy of constant size is faster than one of `len` bytes. What lies
+            /// behind `len` means nothing.
+            #[doc(hidden)]
+            #[inline]
+            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], usize)> {
+                self.0.as_padded()
             }
         }
 

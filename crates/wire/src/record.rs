@@ -1,0 +1,453 @@
+//! A record: a command with its frames (WR-1).
+
+use bytes::Bytes;
+use spotlane_types::kind::MeshOperationKind;
+
+use crate::command::admission::{Admit, Hello, Reject, Update};
+use crate::command::creation::{ActorCreate, UserSpotClose, UserSpotCreate};
+use crate::command::follow::MessageFollow;
+use crate::command::liveness::{LivenessAck, LivenessProbe};
+use crate::command::membership::{ActorDestroy, ActorJoin, ActorJoined, ActorLeft, ActorLookup};
+use crate::command::message::{
+    ActorRequest, ActorSend, ChannelRequest, ChannelSend, InstanceSpot, LogicalMulticast,
+    NodeRequest, NodeSend, SpotRequest, SpotSend,
+};
+use crate::command::relocation::{
+    RelocationCutover, RelocationData, RelocationFailed, RelocationPrepare, RelocationReady,
+    RelocationState,
+};
+use crate::command::reply::{Reply, ReplyRelay, ReplyRelayAck};
+use crate::command::session::{
+    BoundSessionBind, BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute,
+    SessionRelocationSeal, SessionRelocationSealed,
+};
+use crate::command::{BOUND_SESSION, Command, Frames, METADATA, PayloadRule, SOURCE_SPOT_ID};
+use crate::error::{DecodeError, EncodeError, ErrorKind, Reason};
+use crate::frame_buffer::FrameBuffer;
+#[cfg(feature = "serde")]
+use crate::json::{self, JsonError, Node};
+use crate::layout::Layout;
+use crate::payload::{ApplicationPayload, MetadataFrame};
+use crate::reader::{Read, Reader};
+use crate::writer::Writer;
+
+/// `Z`, `M`, major version, command, flags.
+pub(crate) const HEADER_BYTES: usize = 5;
+const MAGIC: [u8; 2] = *b"ZM";
+const MAJOR: u8 = 1;
+
+/// What an error names as its record while no command is known.
+const ANY_RECORD: &str = "record";
+
+/// The judged header of a record.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    command: u8,
+    flags: u8,
+}
+
+#[cold]
+pub(crate) fn frame_count(expected: usize, actual: usize) -> DecodeError {
+    let reason = Reason::Expected {
+        expected: expected as u64,
+        actual: actual as u64,
+    };
+    DecodeError::new(ErrorKind::FrameCount, 0, reason)
+}
+
+#[cold]
+fn bad_header(frame: &Bytes) -> DecodeError {
+    let expected = [
+        (0, MAGIC[0], "magic"),
+        (1, MAGIC[1], "magic"),
+        (2, MAJOR, "major"),
+    ];
+    for (at, byte, field) in expected {
+        match frame.get(at) {
+            Some(found) if *found == byte => {}
+            Some(found) => {
+                let reason = Reason::Expected {
+                    expected: u64::from(byte),
+                    actual: u64::from(*found),
+                };
+                return Reader::invalid(at, reason).within(field);
+            }
+            None => return short_header(frame, field),
+        }
+    }
+    short_header(frame, if frame.len() == 3 { "command" } else { "flags" })
+}
+
+fn short_header(frame: &Bytes, field: &'static str) -> DecodeError {
+    let missing = HEADER_BYTES.saturating_sub(frame.len());
+    DecodeError::new(
+        ErrorKind::TruncatedField,
+        frame.len(),
+        Reason::Missing(missing),
+    )
+    .within(field)
+}
+
+#[inline]
+fn read_header(frame: &Bytes) -> Read<Header> {
+    match frame.first_chunk::<HEADER_BYTES>() {
+        Some([b'Z', b'M', MAJOR, command, flags]) => Ok(Header {
+            command: *command,
+            flags: *flags,
+        }),
+        _ => Err(bad_header(frame)),
+    }
+}
+
+/// WR-1, WR-2: flags and number of frames against what the command allows.
+#[inline]
+fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
+    let pair = flags & (BOUND_SESSION | SOURCE_SPOT_ID);
+    if flags & !C::FLAGS != 0 || (pair != 0 && pair != (BOUND_SESSION | SOURCE_SPOT_ID)) {
+        let reason = Reason::Text("a flag that the command does not list, or half of a pair");
+        return Err(DecodeError::new(ErrorKind::InvalidFlags, 4, reason).within("flags"));
+    }
+    let (body, rest) = frames.split_first().ok_or_else(|| frame_count(1, 0))?;
+    let (metadata, rest) = if flags & METADATA == 0 {
+        (None, rest)
+    } else {
+        let (metadata, rest) = rest
+            .split_first()
+            .ok_or_else(|| frame_count(2, frames.len()))?;
+        (Some(metadata), rest)
+    };
+    let payload = match (C::PAYLOAD, rest) {
+        (PayloadRule::Forbidden | PayloadRule::Optional, []) => None,
+        (PayloadRule::Required | PayloadRule::Optional, [payload]) => Some(payload),
+        (PayloadRule::Required, _) => {
+            return Err(frame_count(
+                2_usize.saturating_add(usize::from(metadata.is_some())),
+                frames.len(),
+            ));
+        }
+        (PayloadRule::Forbidden | PayloadRule::Optional, _) => {
+            return Err(frame_count(1, frames.len()));
+        }
+    };
+    Ok(Frames {
+        body,
+        metadata,
+        payload,
+    })
+}
+
+fn read_command<C: Command>(frames: &[Bytes], flags: u8, pending: MeshOperationKind) -> Read<C> {
+    let read = |frames: &[Bytes]| {
+        let frames = judge::<C>(frames, flags)?;
+        let mut r = Reader::of_body(frames.body, flags, pending);
+        C::read(&mut r, &frames)
+    };
+    read(frames).map_err(|e| {
+        let frame = e.frame();
+        e.of_record(C::NAME, frame)
+    })
+}
+
+/// Decodes a record that has to be of one command.
+///
+/// Payloads are slices of the frames (WR-7). `pending` as in [`Record::decode`].
+///
+/// # Errors
+/// As [`Record::decode`]; a record of another command is [`ErrorKind::UnknownCommand`] here.
+pub fn decode_command<C: Command>(
+    frames: &[Bytes],
+    pending: MeshOperationKind,
+) -> Result<C, DecodeError> {
+    let header = first_header(frames)?;
+    if header.command != C::ID {
+        let reason = Reason::Expected {
+            expected: u64::from(C::ID),
+            actual: u64::from(header.command),
+        };
+        let error = DecodeError::new(ErrorKind::UnknownCommand, 3, reason);
+        return Err(error.within("command").of_record(C::NAME, 0));
+    }
+    read_command(frames, header.flags, pending)
+}
+
+#[inline]
+fn first_header(frames: &[Bytes]) -> Read<Header> {
+    frames
+        .first()
+        .ok_or_else(|| frame_count(1, 0))
+        .and_then(read_header)
+        .map_err(|e| e.of_record(ANY_RECORD, 0))
+}
+
+/// Encodes one command into `out`, which is cleared before.
+///
+/// # Errors
+/// The record breaks a rule over several fields or a bound of its encoding; `out` is empty then.
+pub fn encode_command<C: Command>(command: &C, out: &mut FrameBuffer) -> Result<(), EncodeError> {
+    out.clear();
+    write_command(command, out).map_err(|e| {
+        out.clear();
+        e.of_record(C::NAME)
+    })
+}
+
+#[inline]
+fn write_command<C: Command>(command: &C, out: &mut FrameBuffer) -> Result<(), EncodeError> {
+    write_frame(out, |w| {
+        w.put(&[b'Z', b'M', MAJOR, C::ID, command.flags()]);
+        command.write_body(w)
+    })?;
+    if let Some(metadata) = command.metadata_frame() {
+        write_frame(out, |w| metadata.write(w))?;
+    }
+    if let Some(payload) = command.payload_frame() {
+        write_frame(out, |w| payload.write(w)).map_err(|e| e.within("payload"))?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn write_frame(
+    out: &mut FrameBuffer,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let start = out.end();
+    let mut w = Writer::split(out.buf(), start);
+    write(&mut w)?;
+    let (end, payload) = w.into_tail();
+    out.push(start, end, payload);
+    Ok(())
+}
+
+macro_rules! records {
+    ($($name:ident,)+) => {
+        /// Any record of service-wire v1.
+        ///
+        /// ```
+        /// use spotlane_types::kind::MeshOperationKind;
+        /// use spotlane_wire::Record;
+        ///
+        /// let frames = [bytes::Bytes::from_static(b"ZM\x01\x05\x00\0\0\0\0\0\0\0\x07")];
+        /// let record = Record::decode(&frames, MeshOperationKind::None)?;
+        /// assert!(matches!(record, Record::LivenessProbe(probe) if probe.probe_id.get() == 7));
+        /// # Ok::<(), spotlane_wire::DecodeError>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(clippy::exhaustive_enums, reason = "the commands of service-wire v1 are closed")]
+        #[expect(missing_docs, reason = "each variant is documented as the command it holds")]
+        pub enum Record {
+            $($name($name),)+
+        }
+
+        impl Record {
+            /// The command bytes in use; every other one is reserved (WR-3).
+            pub const COMMAND_IDS: &'static [u8] = &[$($name::ID,)+];
+
+            /// Decodes the frames of one record.
+            ///
+            /// `pending` is the kind of the operation that a reply answers, from the table of pending
+            /// requests; it decides the tail of command 20 (WR-21) and nothing else.
+            ///
+            /// Allocates nothing but what ids above 38 bytes and vectors need; payloads and chunks are
+            /// slices of the frames (WR-7).
+            ///
+            /// # Errors
+            /// The frames are not a legal record: a violation by the peer that sent them. The error
+            /// says what, where and which of the six kinds (WR-5).
+            pub fn decode(
+                frames: &[Bytes],
+                pending: MeshOperationKind,
+            ) -> Result<Self, DecodeError> {
+                let Header { command, flags } = first_header(frames)?;
+                match command {
+                    $($name::ID => read_command::<$name>(frames, flags, pending).map(Self::$name),)+
+                    // WR-3: before the body is looked at.
+                    other => Err(unknown_command(other)),
+                }
+            }
+
+            /// Encodes the record into `out`, which is cleared before.
+            ///
+            /// # Errors
+            /// The record breaks a rule over several fields or a bound of its encoding (WR-6); `out`
+            /// is empty then.
+            pub fn encode(&self, out: &mut FrameBuffer) -> Result<(), EncodeError> {
+                match self {
+                    $(Self::$name(command) => encode_command(command, out),)+
+                }
+            }
+
+            /// The command byte.
+            pub const fn command(&self) -> u8 {
+                match self {
+                    $(Self::$name(_) => $name::ID,)+
+                }
+            }
+
+            /// The contract name of the command.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => $name::NAME,)+
+                }
+            }
+
+            /// The flags of frame 0.
+            pub fn flags(&self) -> u8 {
+                match self {
+                    $(Self::$name(command) => command.flags(),)+
+                }
+            }
+
+            /// The metadata frame, if there is one.
+            pub fn metadata(&self) -> Option<&MetadataFrame> {
+                match self {
+                    $(Self::$name(command) => command.metadata_frame(),)+
+                }
+            }
+
+            /// The payload, if there is one.
+            pub fn payload(&self) -> Option<&ApplicationPayload> {
+                match self {
+                    $(Self::$name(command) => command.payload_frame(),)+
+                }
+            }
+
+            /// The contract name of a command byte, if it is in use.
+            pub const fn name_of(command: u8) -> Option<&'static str> {
+                match command {
+                    $($name::ID => Some($name::NAME),)+
+                    _ => None,
+                }
+            }
+
+            #[cfg(feature = "serde")]
+            fn body_to_json(&self) -> Node {
+                json::object(|m| match self {
+                    $(Self::$name(command) => command.body_to_members(m),)+
+                })
+            }
+
+            #[cfg(feature = "serde")]
+            fn body_from_json(
+                command: u8,
+                body: Node,
+                pending: MeshOperationKind,
+                metadata: Option<MetadataFrame>,
+                payload: Option<ApplicationPayload>,
+            ) -> Result<Self, JsonError> {
+                json::read_object_with(body, pending, |body| match command {
+                    $($name::ID => {
+                        $name::from_members(body, metadata, payload).map(Self::$name)
+                    })+
+                    other => Err(JsonError::new(format!("command {other} is reserved"))),
+                })
+            }
+        }
+    };
+}
+
+#[cold]
+fn unknown_command(command: u8) -> DecodeError {
+    let _ = command;
+    DecodeError::new(
+        ErrorKind::UnknownCommand,
+        3,
+        Reason::Text("a reserved command"),
+    )
+    .within("command")
+    .of_record(ANY_RECORD, 0)
+}
+
+records! {
+    Hello,
+    Admit,
+    Reject,
+    Update,
+    LivenessProbe,
+    LivenessAck,
+    NodeSend,
+    NodeRequest,
+    ChannelSend,
+    ChannelRequest,
+    Reply,
+    SpotSend,
+    SpotRequest,
+    LogicalMulticast,
+    ActorSend,
+    ActorRequest,
+    ActorLookup,
+    ActorDestroy,
+    ActorJoin,
+    ActorLeft,
+    RelocationReady,
+    RelocationData,
+    ReplyRelay,
+    RelocationCutover,
+    BoundSessionSend,
+    ActorJoined,
+    BoundSessionBind,
+    InstanceSpot,
+    RelocationPrepare,
+    SessionRelocationSeal,
+    SessionRelocationSealed,
+    SessionRelocationRoute,
+    ReplyRelayAck,
+    UserSpotCreate,
+    UserSpotClose,
+    ActorCreate,
+    MessageFollow,
+    BoundSessionReplaced,
+    RelocationState,
+    RelocationFailed,
+}
+
+#[cfg(feature = "serde")]
+impl Record {
+    /// The JSON form: `command`, `name`, `flags`, `body`, `metadata` and `payload`.
+    pub fn to_json(&self) -> Node {
+        json::object(|m| {
+            m.push("command", Node::Number(u32::from(self.command())));
+            m.push("name", Node::Text(self.name().to_owned()));
+            m.push("flags", Node::Number(u32::from(self.flags())));
+            m.push("body", self.body_to_json());
+            m.push(
+                "metadata",
+                self.metadata().map_or(Node::Null, Layout::to_json),
+            );
+            m.push(
+                "payload",
+                self.payload().map_or(Node::Null, Layout::to_json),
+            );
+        })
+    }
+
+    /// Takes the JSON form back. `pending` as in [`Record::decode`].
+    ///
+    /// `name` and `flags` may be left out; where they are there, they must be right.
+    ///
+    /// # Errors
+    /// The JSON is not the form of a legal record: a mistake of the caller.
+    pub fn from_json(node: Node, pending: MeshOperationKind) -> Result<Self, JsonError> {
+        json::read_object(node, |object| {
+            let command = object.take::<u8>("command")?;
+            let name = object.node("name").map(Node::text).transpose()?;
+            let known = Self::name_of(command).ok_or_else(|| {
+                JsonError::new(format!("{command} is reserved")).within("command")
+            })?;
+            if name.is_some_and(|name| name != known) {
+                return Err(JsonError::new(format!("command {command} is {known}")).within("name"));
+            }
+            let flags = object.optional::<u8>("flags")?;
+            let metadata = object.nullable("metadata")?;
+            let payload = object.nullable("payload")?;
+            let body = json::require("body", object.node("body"))?;
+            let record = Self::body_from_json(command, body, pending, metadata, payload)
+                .map_err(|e| e.within("body"))?;
+            if flags.is_some_and(|flags| flags != record.flags()) {
+                let needed = record.flags();
+                return Err(JsonError::new(format!("the record has {needed}")).within("flags"));
+            }
+            Ok(record)
+        })
+    }
+}

@@ -1,0 +1,1 @@
+//! Relocation streams piece by piece.
