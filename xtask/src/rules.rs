@@ -261,30 +261,33 @@ fn differences(page: &Page, text: &str) -> Vec<Problem> {
 /// item or a sentence, and goes on with a full stop, the letter of its origin or the next cell.
 fn defined(text: &str) -> BTreeSet<&str> {
     let mut defined = BTreeSet::new();
+    let mut before = "";
     for line in text.lines() {
-        let mut rest = line;
-        let mut begins = true;
-        while let Some(word) = rest.split(' ').next().filter(|_| !rest.is_empty()) {
-            let id = word.trim_end_matches('.');
-            let after = rest.strip_prefix(id).unwrap_or_default();
-            if begins && is_id(id) && follows_definition(after) {
+        // Running text may go on from the line above; rows, items and what follows a row do not.
+        if line.is_empty() || line.starts_with(['|', '-']) || before == "|" {
+            before = "";
+        }
+        let mut words = line.split(' ').filter(|word| !word.is_empty()).peekable();
+        while let Some(word) = words.next() {
+            let head = before.is_empty() || before.ends_with(['.', ';', ':']);
+            let next = words.peek().copied().unwrap_or_default();
+            let origin = next.trim_end_matches('.');
+            let letter = origin.len() == 1 && origin.bytes().all(|byte| byte.is_ascii_lowercase());
+            let id = word.strip_suffix('.').unwrap_or(word);
+            let goes_on = letter || next == "|" || (id != word && !before.ends_with([';', ':']));
+            if head && goes_on && is_id(id) {
                 defined.insert(id);
             }
-            begins = ["|", "-"].contains(&word) || word.ends_with(['.', ';']);
-            rest = rest
-                .strip_prefix(word)
-                .unwrap_or_default()
-                .trim_start_matches(' ');
+            // The bar or dash at the head of a line is not a word.
+            if !(before.is_empty() && ["|", "-"].contains(&word)) {
+                before = word;
+            }
+        }
+        if line.starts_with('#') {
+            before = "";
         }
     }
     defined
-}
-
-fn follows_definition(after: &str) -> bool {
-    let letters = [" s ", " p ", " d ", " s. ", " p. ", " d. "];
-    after == "." || after.starts_with(". ") || after.starts_with(" |") || {
-        letters.iter().any(|letter| after.starts_with(letter))
-    }
 }
 
 #[cfg(test)]
@@ -365,15 +368,18 @@ mod tests {
         let text = "\
 | WR-1 | a rule, see WR-2 |
 WR-20. Text. ST-21. More ST-7. End
-| RL-1 p | Reserve | … |
-- RL-16 s Text; EX-184 d more (EX-340..357), SB-50..59.
-SES-4 those that match
+| RL-1 p | Reserve | RL-3 |
+- RL-16 b Text; EX-184 d more (EX-340..357), SB-50..59; RL-6.
+SES-4 those that match, see
+RL-9. ST-91. More.
 ST-90 d. Text of RL-5
 ";
         let found: Vec<_> = defined(text).into_iter().collect();
         assert_eq!(
             found,
-            ["EX-184", "RL-1", "RL-16", "ST-21", "ST-90", "WR-1", "WR-20"]
+            [
+                "EX-184", "RL-1", "RL-16", "ST-21", "ST-90", "ST-91", "WR-1", "WR-20"
+            ]
         );
     }
 
