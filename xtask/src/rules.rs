@@ -138,10 +138,11 @@ fn ids(line: &str) -> impl Iterator<Item = &str> {
         .filter(|word| is_id(word))
 }
 
-/// Who cites what. The tools are left out: they talk about rules without obeying them.
+/// Who cites what. Tools and benches are left out: they talk about rules and neither obey nor prove
+/// them.
 fn citations(files: &Files) -> BTreeMap<String, Cited> {
     let mut found: BTreeMap<String, Cited> = BTreeMap::new();
-    for (path, text) in texts(files, ".rs").filter(|(path, _)| path.starts_with("crates/")) {
+    for (path, text) in texts(files, ".rs").filter(|(path, _)| counts(path)) {
         let all_test = is_test_file(path);
         let in_test = test_lines(text);
         for (at, line) in text.lines().enumerate() {
@@ -158,6 +159,13 @@ fn citations(files: &Files) -> BTreeMap<String, Cited> {
         }
     }
     found
+}
+
+fn counts(path: &str) -> bool {
+    let folder = path
+        .strip_prefix("crates/")
+        .and_then(|path| path.split('/').next());
+    folder.is_some_and(|folder| !folder.ends_with("bench"))
 }
 
 /// Files of `tests` folders, `tests.rs` modules, and all crates of the test layer.
@@ -274,7 +282,8 @@ fn defined(text: &str) -> BTreeSet<&str> {
             let origin = next.trim_end_matches('.');
             let letter = origin.len() == 1 && origin.bytes().all(|byte| byte.is_ascii_lowercase());
             let id = word.strip_suffix('.').unwrap_or(word);
-            let goes_on = letter || next == "|" || (id != word && !before.ends_with([';', ':']));
+            let stop = id != word && !before.ends_with([';', ':']) && next != "|";
+            let goes_on = letter || stop || (before.is_empty() && next == "|");
             if head && goes_on && is_id(id) {
                 defined.insert(id);
             }
@@ -336,10 +345,11 @@ mod tests {
     }
 
     #[test]
-    fn the_judge_counts_as_a_test_and_the_tools_count_for_nothing() {
+    fn the_judge_counts_as_a_test_and_tools_and_benches_count_for_nothing() {
         let files = plant([
             ("crates/contract/src/lib.rs", "// WR-1"),
             ("xtask/src/a.rs", "// WR-2"),
+            ("crates/bench/src/a.rs", "// WR-2"),
         ]);
         let found = citations(&files);
         assert!(found["WR-1"].code.is_empty() && !found["WR-1"].tests.is_empty());
@@ -368,7 +378,7 @@ mod tests {
         let text = "\
 | WR-1 | a rule, see WR-2 |
 WR-20. Text. ST-21. More ST-7. End
-| RL-1 p | Reserve | RL-3 |
+| RL-1 p | Reserve | RL-3 | see: RL-4. |
 - RL-16 b Text; EX-184 d more (EX-340..357), SB-50..59; RL-6.
 SES-4 those that match, see
 RL-9. ST-91. More.
