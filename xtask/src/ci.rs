@@ -23,7 +23,7 @@ const STEPS: [Step; 10] = [
     ("clippy", clippy_is_clean),
     ("alone", each_crate_builds_alone),
     ("rustdoc", docs_are_clean),
-    ("bench", benches_build),
+    ("bench", benches_are_clean),
     ("test", || test::command(&[])),
 ];
 
@@ -109,16 +109,19 @@ fn docs_are_clean() -> Result<()> {
 
 /// The bench crate is outside of the workspace, so nothing else would notice that it broke. The
 /// features that bring heavy peers stay off.
-fn benches_build() -> Result<()> {
-    let mut clippy = run::cargo();
-    clippy.args([
-        "clippy",
+fn benches_are_clean() -> Result<()> {
+    let place = [
         "--manifest-path",
         crate::bench::MANIFEST,
-        "--all-targets",
-    ]);
-    clippy.args(["--target-dir", crate::bench::TARGET, "--", "-D", "warnings"]);
-    run::run(&mut clippy)
+        "--target-dir",
+        crate::bench::TARGET,
+    ];
+    let mut clippy = run::cargo();
+    clippy
+        .args(["clippy", "--locked", "--all-targets"])
+        .args(place);
+    run::run(clippy.args(["--", "-D", "warnings"]))?;
+    run::run(run::cargo().args(["test", "--locked", "--lib"]).args(place))
 }
 
 #[cfg(test)]
