@@ -5,6 +5,7 @@ use core::cmp::Ordering;
 use crate::error::{EncodeError, Reason};
 use crate::layout::Layout;
 use crate::reader::{Read, Reader};
+use crate::width::wide;
 use crate::writer::{Writer, Written};
 
 const OUT_OF_ORDER: &str = "not above the element before it";
@@ -18,8 +19,8 @@ pub(crate) fn read<T: Layout>(
 ) -> Read<Vec<T>> {
     if count > count_max {
         let reason = Reason::Above {
-            bound: count_max as u64,
-            actual: count as u64,
+            bound: wide(count_max),
+            actual: wide(count),
         };
         return Err(Reader::invalid(at, reason));
     }
@@ -55,8 +56,8 @@ pub(crate) fn check<T>(
 ) -> Result<(), EncodeError> {
     if elements.len() > count_max {
         let reason = Reason::Above {
-            bound: count_max as u64,
-            actual: elements.len() as u64,
+            bound: wide(count_max),
+            actual: wide(elements.len()),
         };
         return Err(EncodeError::new(reason));
     }
