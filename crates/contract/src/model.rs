@@ -288,6 +288,11 @@ pub(crate) const FLAGS: [(&str, u8); 4] = [
 pub(crate) const FLAG_METADATA: u8 = 0x01;
 
 impl Contract {
+    /// The ids of all commands, ascending.
+    pub fn command_ids(&self) -> impl Iterator<Item = u8> {
+        self.commands.keys().copied()
+    }
+
     pub(crate) fn type_def(&self, id: TypeId) -> &TypeDef {
         &self.types[id]
     }

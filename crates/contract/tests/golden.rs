@@ -19,14 +19,16 @@ fn contract() -> Contract {
     Contract::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn skipped(what: &str) {
+    eprintln!("SKIPPED: {what} was not checked, its source is not beside the checkout");
+}
+
 /// The vectors of one file, or `None` with a note where the folder does not exist.
 fn golden(name: &str) -> Option<Value> {
     let folder = root().join("../shared/golden");
     if !folder.is_dir() {
-        #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-        {
-            eprintln!("SKIPPED: no reference vectors beside the checkout, {name} was not checked");
-        }
+        skipped(name);
         return None;
     }
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
@@ -88,10 +90,14 @@ fn check_records(name: &str, pending: Option<&str>) {
     let canonical = &file["canonical"];
     let cases = canonical
         .as_array()
-        .map_or(std::slice::from_ref(canonical), Vec::as_slice);
+        .map_or_else(|| std::slice::from_ref(canonical), Vec::as_slice);
     for case in cases {
         let value = round_trip(&judge, &[bytes(case)], pending);
-        let id = [case, &file].map(|from| from["command"].as_u64().or(from["commandId"].as_u64()));
+        let id = [case, &file].map(|from| {
+            from["command"]
+                .as_u64()
+                .or_else(|| from["commandId"].as_u64())
+        });
         assert_eq!(value["command"].as_u64(), id[0].or(id[1]), "{case}");
         if let Some(decoded) = case["decoded"].as_object() {
             for (name, expected) in decoded {
@@ -353,10 +359,7 @@ fn authority_keys_hold() {
 fn the_contract_file_is_unchanged() {
     let source = root().join("../shared/contract/service-wire.contract");
     let Ok(source) = std::fs::read_to_string(source) else {
-        #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-        {
-            eprintln!("SKIPPED: no contract beside the checkout, the copy was not compared");
-        }
+        skipped("the copy of the contract");
         return;
     };
     let copy = root().join("fixtures/contract/service-wire.contract");
