@@ -478,7 +478,7 @@ fn read_reply_route(r: &mut Reader<'_>, kind: MeshOperationKind) -> Read<Option<
 }
 
 impl Layout for FrozenRecord {
-    const MIN: usize = 1 + FrozenSource::MIN + 1 + 16 + 4 + 2;
+    const MIN: usize = 1 + FrozenSource::MIN + 1 + 16 + 4 + 2 + FrozenRecordBody::CASE_MIN;
 
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let at = r.offset();

@@ -73,6 +73,18 @@ pub(crate) fn no_rule<T>(_: &T) -> Result<(), Breach> {
     Ok(())
 }
 
+/// The least of several sizes.
+pub(crate) const fn least(sizes: &[usize]) -> usize {
+    match sizes {
+        [] => 0,
+        [only] => *only,
+        [first, rest @ ..] => {
+            let other = least(rest);
+            if *first < other { *first } else { other }
+        }
+    }
+}
+
 /// The version byte of an envelope, which is always 1.
 #[inline]
 pub(crate) fn read_version(r: &mut Reader<'_>) -> Read<()> {
@@ -339,6 +351,11 @@ macro_rules! wire_cases {
         }
 
         impl $name {
+            /// The least number of bytes of any case.
+            pub(crate) const CASE_MIN: usize = $crate::layout::least(&[
+                $(0 $(+ $crate::layout::field_min!($ty, $wire))*,)+
+            ]);
+
             /// The discriminator of this case.
             #[inline]
             pub const fn kind(&self) -> $kind {
@@ -497,7 +514,8 @@ macro_rules! wire_union {
 
         impl $crate::layout::Layout for $name {
             const MIN: usize = $crate::layout::len_bytes!($len)
-                + <$kind as $crate::layout::Layout>::MIN;
+                + <$kind as $crate::layout::Layout>::MIN
+                + Self::CASE_MIN;
 
             #[inline]
             fn read(r: &mut $crate::reader::Reader<'_>) -> $crate::reader::Read<Self> {

@@ -143,7 +143,9 @@ impl Layout for MetadataFrame {
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let start = r.offset();
         read_version(r)?;
+        let count_at = r.offset();
         let count = usize::from(r.u8()?);
+        r.count(count_at, count, MetadataEntry::MIN)?;
         let mut first = None;
         for index in 0..count {
             let at = r.offset();
