@@ -4,6 +4,24 @@
 //! contract file at run time, knows commands and types by name only where a rule needs it, and
 //! shares no code with what it judges. Values are [`serde_json::Value`]s in the form that
 //! `docs/decoding.md` fixes. A test crate: it is never published and nothing ships with it.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use spotlane_contract::{Contract, Kind};
+//!
+//! let judge = Contract::parse(
+//!     "enum color u8 red=1 green=2
+//!      text name len:u8 1..20
+//!      struct paint { color: color ; name: name }",
+//! )?;
+//! let value = judge.decode_type("paint", b"\x02\x04moss")?;
+//! assert_eq!(value["color"], "green");
+//! assert_eq!(judge.encode_type("paint", &value)?, b"\x02\x04moss");
+//! let refusal = judge.decode_type("paint", b"\x03\x04moss").map_err(|refusal| refusal.kind);
+//! assert_eq!(refusal, Err(Kind::InvalidField));
+//! # Ok(())
+//! # }
+//! ```
 
 mod authority_key;
 mod checksum;
@@ -31,6 +49,7 @@ mod rules;
 mod shapes;
 mod standalone;
 mod syntax;
+mod tokens;
 mod value;
 
 pub use authority_key::{AuthorityKind, authority_key};

@@ -1,10 +1,11 @@
 //! Reads the notation of the contract file into [`crate::syntax`].
 
-use crate::lexer::{Lexeme, Token, lex};
+use crate::lexer::Token;
 use crate::syntax::{
-    Amount, Decl, Form, Origin, RawCase, RawCommand, RawCondition, RawDiscriminator, RawEntry,
-    RawField, RawFields, RawKeys, RawList,
+    Decl, Form, Origin, RawCase, RawCommand, RawCondition, RawDiscriminator, RawEntry, RawField,
+    RawFields, RawKeys, RawList,
 };
+use crate::tokens::{Parsed, Parser};
 
 /// A contract file that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,143 +27,14 @@ impl ParseError {
     }
 }
 
-type Parsed<T> = Result<T, ParseError>;
-
 /// Reads every declaration of `text`.
 pub(crate) fn parse(text: &str) -> Parsed<Vec<Decl>> {
-    let mut parser = Parser {
-        lexemes: lex(text)?,
-        at: 0,
-    };
+    let mut parser = Parser::new(text)?;
     let mut decls = Vec::new();
     while parser.peek().is_some() {
         decls.push(parser.decl()?);
     }
     Ok(decls)
-}
-
-struct Parser {
-    lexemes: Vec<Lexeme>,
-    at: usize,
-}
-
-/// Moving over the tokens.
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
-        self.lexemes.get(self.at).map(|lexeme| &lexeme.token)
-    }
-
-    fn peek_second(&self) -> Option<&Token> {
-        self.lexemes.get(self.at + 1).map(|lexeme| &lexeme.token)
-    }
-
-    /// Line of the next token, or of the last one at the end of the file.
-    fn line(&self) -> usize {
-        self.lexemes
-            .get(self.at)
-            .or_else(|| self.lexemes.last())
-            .map_or(1, |lexeme| lexeme.line)
-    }
-
-    fn fail<T>(&self, wanted: &str) -> Parsed<T> {
-        let found = match self.peek() {
-            None => "the end of the file".to_owned(),
-            Some(Token::Word(word)) => format!("`{word}`"),
-            Some(Token::Mark(mark)) => format!("`{mark}`"),
-        };
-        Err(ParseError::new(
-            self.line(),
-            format!("expected {wanted}, found {found}"),
-        ))
-    }
-
-    fn is_mark(&self, mark: &str) -> bool {
-        matches!(self.peek(), Some(Token::Mark(found)) if *found == mark)
-    }
-
-    fn is_word(&self, word: &str) -> bool {
-        matches!(self.peek(), Some(Token::Word(found)) if found == word)
-    }
-
-    fn accept(&mut self, mark: &str) -> bool {
-        let found = self.is_mark(mark);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn accept_word(&mut self, word: &str) -> bool {
-        let found = self.is_word(word);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn mark(&mut self, mark: &str) -> Parsed<()> {
-        if self.accept(mark) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{mark}`"))
-        }
-    }
-
-    fn word(&mut self, what: &str) -> Parsed<String> {
-        let Some(Token::Word(word)) = self.peek() else {
-            return self.fail(what);
-        };
-        let word = word.clone();
-        self.at += 1;
-        Ok(word)
-    }
-
-    fn keyword(&mut self, word: &str) -> Parsed<()> {
-        if self.accept_word(word) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{word}`"))
-        }
-    }
-
-    fn amount(&mut self) -> Parsed<Amount> {
-        self.word("a number or a bound").map(Amount)
-    }
-
-    /// `label:WORD`
-    fn labelled(&mut self, label: &str) -> Parsed<String> {
-        self.keyword(label)?;
-        self.mark(":")?;
-        self.word(&format!("the value of `{label}`"))
-    }
-
-    /// `MIN..MAX`
-    fn range(&mut self) -> Parsed<(Amount, Amount)> {
-        let min = self.amount()?;
-        self.mark("..")?;
-        Ok((min, self.amount()?))
-    }
-
-    /// `max:BOUND`, where `-` means that only the prefix bounds it.
-    fn maximum(&mut self) -> Parsed<Option<Amount>> {
-        let max = self.labelled("max")?;
-        Ok((max != "-").then_some(Amount(max)))
-    }
-
-    /// `v:u8=1`, the only version there is.
-    fn version(&mut self) -> Parsed<()> {
-        let encoding = self.labelled("v")?;
-        self.mark("=")?;
-        if encoding != "u8" || !self.accept_word("1") {
-            return self.fail("`v:u8=1`");
-        }
-        Ok(())
-    }
-
-    /// Words between commas, up to a closing parenthesis.
-    fn words(&mut self, what: &str) -> Parsed<Vec<String>> {
-        let mut words = vec![self.word(what)?];
-        while self.accept(",") {
-            words.push(self.word(what)?);
-        }
-        Ok(words)
-    }
 }
 
 /// Declarations.
@@ -412,11 +284,7 @@ impl Parser {
         let mut fields = Vec::new();
         while !self.accept("}") {
             fields.push(self.field()?);
-            let last_line = self
-                .lexemes
-                .get(self.at - 1)
-                .map_or(0, |lexeme| lexeme.line);
-            if !self.accept(";") && !self.is_mark("}") && self.line() == last_line {
+            if !self.accept(";") && !self.is_mark("}") && self.line() == self.last_line() {
                 return self.fail("`;`, `}` or a new line");
             }
         }

@@ -58,7 +58,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal at the start of frame 0; the other members are set with struct update or directly.
+    /// A refusal at the start of frame 0; [`Refusal::at`] moves it.
     pub fn new(kind: Kind, record: impl Into<String>, field: impl Into<String>) -> Self {
         Self {
             kind,

@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use spotlane_contract::{Case, Codec, Contract, Generator, Refusal, compare, run};
+use spotlane_contract::{
+    Case, Codec, Contract, Generator, Refusal, Rng, compare, mutate_frames, run,
+};
 
 fn contract() -> Contract {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -90,6 +92,29 @@ fn the_judge_agrees_with_itself() {
         run(&judge, &judge, 2, 2_000).refused,
         run(&judge, &judge, 2, 2_000).refused
     );
+}
+
+/// WR-6: what is accepted is written back to the same bytes. Only a descriptor extension, which the
+/// commands 1, 2 and 4 and one type carry, loses something: the ids nobody knows.
+#[test]
+fn accepted_mutants_are_canonical() {
+    let judge = contract();
+    let mut rng = Rng::new(5);
+    let mut accepted = 0;
+    for seed in 0..SEEDS {
+        let mut generator = Generator::new(&judge, seed);
+        for id in judge.command_ids().filter(|id| ![1, 2, 4].contains(id)) {
+            let record = generator.record(id).unwrap();
+            let pending = record.pending.as_deref();
+            let frames = judge.encode_record(&record.value, pending).unwrap();
+            let mutant = mutate_frames(&mut rng, &frames, &frames);
+            if let Ok(value) = judge.decode_record(&mutant, pending) {
+                assert_eq!(judge.encode_record(&value, pending).unwrap(), mutant);
+                accepted += usize::from(mutant != frames);
+            }
+        }
+    }
+    assert!(accepted > 100, "{accepted}");
 }
 
 /// How a planted defect changes the answers of the judge.

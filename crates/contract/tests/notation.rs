@@ -283,93 +283,95 @@ fn encoding_refuses_what_is_no_value() {
     }
 }
 
+/// A text and how the message begins.
+const ERRORS: [(&str, &str); 25] = [
+    (
+        "struct s { a: nothing }",
+        "line 1: there is no type `nothing`",
+    ),
+    (
+        "\nstruct s {\n a: u8\n a: u8 }",
+        "line 4: `a` exists already",
+    ),
+    (
+        "struct s { a: u8 b: u8 }",
+        "line 1: expected `;`, `}` or a new line, found `b`",
+    ),
+    (
+        "struct s { a: u8 if b==true }",
+        "line 1: no earlier field `b` that is always present",
+    ),
+    (
+        "struct s { a: name [1..2] }",
+        "line 1: only an integer has a range",
+    ),
+    ("struct s { a: s }", "line 1: contains itself"),
+    (
+        "struct s { a: u8 } rules(nice)",
+        "line 1: there is no rule `nice`",
+    ),
+    (
+        "union u on k:color len:u8 { red { } }",
+        "line 1: a member of the discriminator has no case",
+    ),
+    (
+        "union u on k:color len:u8 { red { }\n blue { } }",
+        "line 2: the enum has no member `blue`",
+    ),
+    (
+        "union u on k:u8 len:u8 { * { } }",
+        "line 1: the discriminator `k` is no enum",
+    ),
+    (
+        "union u on k:color@field nolen { * { } }\nstruct s { u: u }",
+        "line 2: no earlier field `k` that is always present",
+    ),
+    (
+        "union u on k:color@context nolen { * { } }\nstruct s { u: u }",
+        "line 2: only a command knows the pending operation",
+    ),
+    (
+        "vector v count:u8 max:many of u8",
+        "line 1: `many` is neither a number nor a bound",
+    ),
+    (
+        "vector v count:u8 max:- of u8 sorted(x)",
+        "line 1: the element is no struct",
+    ),
+    ("int i u9 0..1", "line 1: `u9` is not an encoding"),
+    (
+        "int i u8 0..256",
+        "line 1: the range 0..256 does not fit into 0..255",
+    ),
+    ("int u8 u8 0..9", "line 3: `u8` exists already"),
+    ("enum e u8", "line 3: expected a member, found `int`"),
+    (
+        "command 300 x application flags: payload:forbidden { }",
+        "line 1: a command id is one byte",
+    ),
+    (
+        "command 1 x application flags:loud payload:forbidden { }",
+        "line 1: there is no flag `loud`",
+    ),
+    (
+        "command 1 x application flags: payload:required { }",
+        "line 1: a payload needs the type",
+    ),
+    (
+        "durable d magic:ABC body:u8",
+        "line 1: a magic has four bytes",
+    ),
+    (
+        "tlv t total:u8 id:u8 len:u8\n 2 a: u8 required\n 1 b: u8 required",
+        "line 3: the id 1 is out of order or range",
+    ),
+    ("strukt s { }", "line 1: unknown declaration `strukt`"),
+    ("struct s ?", "line 1: unexpected character '?'"),
+];
+
 #[test]
 fn parse_errors_name_the_line() {
-    let cases = [
-        (
-            "struct s { a: nothing }",
-            "line 1: there is no type `nothing`",
-        ),
-        (
-            "\nstruct s {\n a: u8\n a: u8 }",
-            "line 4: `a` exists already",
-        ),
-        (
-            "struct s { a: u8 b: u8 }",
-            "line 1: expected `;`, `}` or a new line, found `b`",
-        ),
-        (
-            "struct s { a: u8 if b==true }",
-            "line 1: no earlier field `b` that is always present",
-        ),
-        (
-            "struct s { a: name [1..2] }",
-            "line 1: only an integer has a range",
-        ),
-        ("struct s { a: s }", "line 1: contains itself"),
-        (
-            "struct s { a: u8 } rules(nice)",
-            "line 1: there is no rule `nice`",
-        ),
-        (
-            "union u on k:color len:u8 { red { } }",
-            "line 1: a member of the discriminator has no case",
-        ),
-        (
-            "union u on k:color len:u8 { red { }\n blue { } }",
-            "line 2: the enum has no member `blue`",
-        ),
-        (
-            "union u on k:u8 len:u8 { * { } }",
-            "line 1: the discriminator `k` is no enum",
-        ),
-        (
-            "union u on k:color@field nolen { * { } }\nstruct s { u: u }",
-            "line 2: no earlier field `k` that is always present",
-        ),
-        (
-            "union u on k:color@context nolen { * { } }\nstruct s { u: u }",
-            "line 2: only a command knows the pending operation",
-        ),
-        (
-            "vector v count:u8 max:many of u8",
-            "line 1: `many` is neither a number nor a bound",
-        ),
-        (
-            "vector v count:u8 max:- of u8 sorted(x)",
-            "line 1: the element is no struct",
-        ),
-        ("int i u9 0..1", "line 1: `u9` is not an encoding"),
-        (
-            "int i u8 0..256",
-            "line 1: the range 0..256 does not fit into 0..255",
-        ),
-        ("int u8 u8 0..9", "line 3: `u8` exists already"),
-        ("enum e u8", "line 3: expected a member, found `int`"),
-        (
-            "command 300 x application flags: payload:forbidden { }",
-            "line 1: a command id is one byte",
-        ),
-        (
-            "command 1 x application flags:loud payload:forbidden { }",
-            "line 1: there is no flag `loud`",
-        ),
-        (
-            "command 1 x application flags: payload:required { }",
-            "line 1: a payload needs the type",
-        ),
-        (
-            "durable d magic:ABC body:u8",
-            "line 1: a magic has four bytes",
-        ),
-        (
-            "tlv t total:u8 id:u8 len:u8\n 2 a: u8 required\n 1 b: u8 required",
-            "line 3: the id 1 is out of order or range",
-        ),
-        ("strukt s { }", "line 1: unknown declaration `strukt`"),
-        ("struct s ?", "line 1: unexpected character '?'"),
-    ];
-    for (text, expected) in cases {
+    for (text, expected) in ERRORS {
         let found = error(text);
         assert!(
             found.starts_with(expected),

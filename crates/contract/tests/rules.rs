@@ -142,7 +142,7 @@ fn terminal_results_fix_code_and_payload() {
     });
     assert_eq!(field, "hasCreation");
     let field = broken(&judge, name, &ok, |value| {
-        value["terminalResult"] = json!("timedOut")
+        value["terminalResult"] = json!("timedOut");
     });
     assert_eq!(field, "hasApplicationPayload");
 }
@@ -162,7 +162,7 @@ fn frozen_records_carry_what_their_kind_allows() {
     assert_eq!(broken(&judge, name, &send, set_kind), "operationKind");
     for kind in ["spotSend", "actorSend", "spotRequest", "completion"] {
         let field = broken(&judge, name, &of(kind), |value| {
-            value["operationId"] = zero.clone()
+            value["operationId"] = zero.clone();
         });
         assert_eq!(field, "operationId", "{kind}");
     }
@@ -195,7 +195,7 @@ fn frozen_records_carry_what_their_kind_allows() {
         "send"
     };
     let field = broken(&judge, name, &activation, |value| {
-        value["body"]["operationKind"] = json!(other)
+        value["body"]["operationKind"] = json!(other);
     });
     assert_eq!(field, "body");
     let refusal = judge.decode_type("operation-id", &[0; 16]).unwrap_err();
@@ -257,7 +257,7 @@ fn authority_payloads_are_consistent() {
             kind(from)(value) && value["object"]["spot"]["instance"]["authorityState"] == path
         });
         let ready = |value: &mut Value| {
-            value["object"]["spot"]["instance"]["authorityState"] = json!("ready")
+            value["object"]["spot"]["instance"]["authorityState"] = json!("ready");
         };
         assert_eq!(broken(&judge, name, &value, ready), "operationKind");
     }
@@ -265,7 +265,7 @@ fn authority_payloads_are_consistent() {
         value["activationRecoveryState"]["hasActivationRecovery"] == true
     });
     let closing = |value: &mut Value| {
-        value["object"]["spot"]["instance"]["authorityState"] = json!("closing")
+        value["object"]["spot"]["instance"]["authorityState"] = json!("closing");
     };
     assert_eq!(
         broken(&judge, name, &recovering, closing),
