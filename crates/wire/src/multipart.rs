@@ -94,7 +94,7 @@ fn read_parts(payload: &Bytes) -> Read<Vec<Bytes>> {
     // WR-10: every part has a length of four bytes, so the count is known to be possible before
     // anything is allocated for it.
     r.count(0, count, 4).map_err(|e| e.within("count"))?;
-    let mut parts = Vec::new();
+    let mut parts = Vec::with_capacity(count);
     for index in 0..count {
         let mut part = || {
             let at = r.offset();

@@ -589,6 +589,7 @@ impl Layout for Sha256 {
             };
             return Err(Reader::invalid(at, reason));
         }
+        r.count(at, 32, 1)?;
         r.bytes32().map(Self::new)
     }
 

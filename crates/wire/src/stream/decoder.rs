@@ -119,13 +119,21 @@ impl Input {
         if self.front.len().saturating_add(self.queued) < self.needed {
             return false;
         }
-        let mut joined = BytesMut::with_capacity(self.needed);
+        // Twice what was not enough: an element is put together in a few steps, not one for each field.
+        let there = self.front.len().saturating_add(self.queued);
+        let wanted = self
+            .front
+            .len()
+            .saturating_mul(2)
+            .max(self.needed)
+            .min(there);
+        let mut joined = BytesMut::with_capacity(wanted);
         joined.extend_from_slice(&self.front);
-        while joined.len() < self.needed {
+        while joined.len() < wanted {
             let Some(next) = self.queue.front_mut() else {
                 break;
             };
-            let take = self.needed.saturating_sub(joined.len()).min(next.len());
+            let take = wanted.saturating_sub(joined.len()).min(next.len());
             joined.extend_from_slice(&next.split_to(take));
             self.queued = self.queued.saturating_sub(take);
             if next.is_empty() {
