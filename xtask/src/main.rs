@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod codec;
 mod fix;
 mod fixtures;
 mod layers;
@@ -15,6 +16,7 @@ mod test;
 mod testcode;
 mod tidy;
 mod tree;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -30,7 +32,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 9] = [
     Command {
         name: "test",
         usage: "test [-- ARGS]",
@@ -72,6 +74,12 @@ const COMMANDS: [Command; 8] = [
         usage: "rules [--all]",
         about: "every rule id is cited by code and by a test; --all lists all ids",
         start: rules::command,
+    },
+    Command {
+        name: "wire",
+        usage: "wire",
+        about: "the codec as a filter: a JSON request per line in, an answer per line out",
+        start: wire::command,
     },
     Command {
         name: "bench",
