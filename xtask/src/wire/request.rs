@@ -32,7 +32,8 @@ pub(super) enum Request {
 struct Parts {
     op: Option<String>,
     frames: Option<Vec<String>>,
-    pending: Option<Option<String>>,
+    /// Whether `pending` was there at all, and its value.
+    pending: (bool, Option<String>),
     record: Option<Node>,
     name: Option<String>,
     hex: Option<String>,
@@ -63,7 +64,11 @@ impl<'de> Visitor<'de> for Members {
             let twice = match member.as_str() {
                 "op" => parts.op.replace(map.next_value()?).is_some(),
                 "frames" => parts.frames.replace(map.next_value()?).is_some(),
-                "pending" => parts.pending.replace(map.next_value()?).is_some(),
+                "pending" => {
+                    let before = parts.pending.0;
+                    parts.pending = (true, map.next_value()?);
+                    before
+                }
                 "record" => parts.record.replace(map.next_value()?).is_some(),
                 "type" => parts.name.replace(map.next_value()?).is_some(),
                 "hex" => parts.hex.replace(map.next_value()?).is_some(),
@@ -92,11 +97,11 @@ impl Parts {
         let request = match op.as_str() {
             "decode" => Request::Decode {
                 frames: frames(need(self.frames.take(), "frames", &op)?)?,
-                pending: self.pending.take().flatten(),
+                pending: std::mem::take(&mut self.pending).1,
             },
             "encode" => Request::Encode {
                 record: need(self.record.take(), "record", &op)?,
-                pending: self.pending.take().flatten(),
+                pending: std::mem::take(&mut self.pending).1,
             },
             "decode-type" => Request::DecodeType {
                 name: need(self.name.take(), "type", &op)?,
@@ -118,7 +123,7 @@ impl Parts {
     fn left(&self) -> Option<&'static str> {
         let left = [
             (self.frames.is_some(), "frames"),
-            (self.pending.is_some(), "pending"),
+            (self.pending.0, "pending"),
             (self.record.is_some(), "record"),
             (self.name.is_some(), "type"),
             (self.hex.is_some(), "hex"),
