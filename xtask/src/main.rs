@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod codec;
+mod conformance;
 mod fix;
 mod fixtures;
 mod layers;
@@ -32,7 +33,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         usage: "test [-- ARGS]",
@@ -74,6 +75,12 @@ const COMMANDS: [Command; 9] = [
         usage: "rules [--all]",
         about: "every rule id is cited by code and by a test; --all lists all ids",
         start: rules::command,
+    },
+    Command {
+        name: "conformance",
+        usage: "conformance [FOLDER…]",
+        about: "runs every vector of fixtures/ and of the folders against the codec",
+        start: conformance::command,
     },
     Command {
         name: "wire",
