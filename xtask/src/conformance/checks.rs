@@ -28,6 +28,20 @@ impl From<ErrorKind> for Expected {
     }
 }
 
+impl Expected {
+    fn words(&self) -> String {
+        let mut words = vec![self.kind.map_or("a refusal", ErrorKind::as_str).to_owned()];
+        words.extend(
+            self.field
+                .as_ref()
+                .map(|field| format!("in field '{field}'")),
+        );
+        words.extend(self.offset.map(|offset| format!("at byte {offset}")));
+        words.extend(self.frame.map(|frame| format!("of frame {frame}")));
+        words.join(" ")
+    }
+}
+
 /// The frames decode, their JSON form and their encoding lead back to them, and no frame can be
 /// shorter. Returns the JSON form.
 pub(super) fn valid_record(frames: &[Bytes], pending: MeshOperationKind) -> Check<Value> {
@@ -126,20 +140,7 @@ pub(super) fn refused_as(error: &DecodeError, expected: &Expected) -> Check {
     if fine {
         return Ok(());
     }
-    let mut asked = expected
-        .kind
-        .map_or("a refusal", ErrorKind::as_str)
-        .to_owned();
-    if let Some(field) = &expected.field {
-        asked.push_str(&format!(" in field '{field}'"));
-    }
-    if let Some(offset) = expected.offset {
-        asked.push_str(&format!(" at byte {offset}"));
-    }
-    if let Some(frame) = expected.frame {
-        asked.push_str(&format!(" of frame {frame}"));
-    }
-    Err(format!("expected {asked}, got {error}"))
+    Err(format!("expected {}, got {error}", expected.words()))
 }
 
 /// Every length shorter than this one; of a large input only some.

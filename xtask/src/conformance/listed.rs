@@ -45,9 +45,10 @@ fn flatten<'a>(value: &'a Value, path: String, leaves: &mut Vec<(String, &'a Val
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                let path = match path.is_empty() {
-                    true => name.clone(),
-                    false => format!("{path}.{name}"),
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
                 };
                 flatten(member, path, leaves);
             }
@@ -76,8 +77,8 @@ fn ours(path: &str, renames: &[Rename]) -> Option<String> {
             None => bare.push_str(piece),
         }
     }
-    let renamed = renames.iter().find(|(listed, _)| *listed == bare);
-    let path = match renamed {
+    let other = renames.iter().find(|(listed, _)| *listed == bare);
+    let path = match other {
         Some((_, "")) => return None,
         Some((_, ours)) => *ours,
         None => {
@@ -89,7 +90,7 @@ fn ours(path: &str, renames: &[Rename]) -> Option<String> {
     let mut ours = String::new();
     for (position, piece) in path.split("[]").enumerate() {
         if position > 0 {
-            ours.push_str(&format!("[{}]", indices.next().unwrap_or("0")));
+            ours.extend(["[", indices.next().unwrap_or("0"), "]"]);
         }
         ours.push_str(piece);
     }

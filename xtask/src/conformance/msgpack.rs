@@ -1,4 +1,4 @@
-//! The MessagePack around an opaque record.
+//! The `MessagePack` around an opaque record.
 
 use super::sheet::Check;
 

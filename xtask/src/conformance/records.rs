@@ -38,9 +38,20 @@ fn body_of(record: &Value, command: u64) -> Check<&Value> {
 
 /// A malformed record of one frame with the name of its error.
 fn malformed(members: &mut Members<'_>, pending: MeshOperationKind) -> Check {
-    members.skip(&["command", "correlation"]);
+    let frame = members.hex("hex")?;
+    if let Some(command) = members.get("command") {
+        same(
+            "command",
+            command.as_u64(),
+            frame.get(3).copied().map(u64::from),
+        )?;
+    }
+    if members.get("correlation").is_some() {
+        let correlation = members.decimal("correlation")?.to_be_bytes();
+        same("correlation", Some(&correlation[..]), frame.get(5..13))?;
+    }
     let kind = kind_named(members.text("error")?)?;
-    invalid_record(&[members.hex("hex")?], pending, &kind.into())
+    invalid_record(&[frame], pending, &kind.into())
 }
 
 /// Relocation control records.
@@ -100,7 +111,7 @@ fn covers_the_chunks(manifest: &Value, checksum: &Value, vectors: &[Value]) -> C
 
 /// Reply relay and its acknowledgement.
 pub(super) fn reply_relay(file: &mut Members<'_>, sheet: &mut Sheet) -> Check {
-    file.skip(&["wireMajor"]);
+    same("major version", 1, file.number("wireMajor")?)?;
     each(sheet, file.list("canonical")?, |vector| {
         let record = valid_record(&[vector.hex("hex")?], NONE)?;
         body_of(&record, vector.number("commandId")?).map(|_| ())
@@ -216,7 +227,7 @@ pub(super) fn spot_close(file: &mut Members<'_>, sheet: &mut Sheet) -> Check {
     let valid = std::slice::from_ref(file.need("canonical")?);
     each(sheet, valid, |vector| {
         let frame = vector.hex("hex")?;
-        offsets_cover(&notes["offsets"], frame.len())?;
+        offsets_cover(&notes["offsets"], &frame)?;
         let record = valid_record(&[frame], NONE)?;
         compare(
             vector.need("decoded")?,
@@ -230,23 +241,32 @@ pub(super) fn spot_close(file: &mut Members<'_>, sheet: &mut Sheet) -> Check {
     Ok(())
 }
 
-/// Lines `first..last text` or `at text` name every byte once, in order.
-pub(super) fn offsets_cover(lines: &Value, length: usize) -> Check {
+/// Lines `first..last text` or `at text` name every byte once, in order; a number behind `=` is
+/// what stands there.
+pub(super) fn offsets_cover(lines: &Value, bytes: &[u8]) -> Check {
     let mut next = 0;
     for line in lines.as_array().ok_or("no offsets")? {
-        let range = line
-            .as_str()
-            .and_then(|line| line.split(' ').next())
-            .unwrap_or_default();
+        let line = line.as_str().unwrap_or_default();
+        let range = line.split(' ').next().unwrap_or_default();
         let (first, last) = range.split_once("..").unwrap_or((range, range));
         let number = |text: &str| {
             text.parse::<usize>()
                 .map_err(|_| format!("offsets `{range}`"))
         };
         same("start of an offset line", next, number(first)?)?;
+        let part = bytes
+            .get(next..=number(last)?)
+            .ok_or("offsets behind the end")?;
+        let value = line
+            .split_once('=')
+            .and_then(|(_, value)| value.split(';').next());
+        if let Some(value) = value.and_then(|value| value.trim().parse::<u64>().ok()) {
+            let found = part.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+            same(line, value, found)?;
+        }
         next = number(last)?.saturating_add(1);
     }
-    same("bytes named by the offset lines", length, next)
+    same("bytes named by the offset lines", bytes.len(), next)
 }
 
 /// A binding that was replaced.
@@ -297,9 +317,10 @@ pub(super) fn mutated(original: &Value, path: &str, value: &str) -> Check<Value>
         Some(&Value::from(value)),
         lookup(&decoded, path),
     )?;
-    let expected = match lookup(original, path) == Some(&Value::from(value)) {
-        true => Vec::new(),
-        false => vec![path.to_owned()],
+    let expected = if lookup(original, path) == Some(&Value::from(value)) {
+        Vec::new()
+    } else {
+        vec![path.to_owned()]
     };
     same(
         "fields that changed",
@@ -311,11 +332,14 @@ pub(super) fn mutated(original: &Value, path: &str, value: &str) -> Check<Value>
 
 /// Header checks on liveness records, and the numbers of framework errors.
 pub(super) fn decoder_fixtures(file: &mut Members<'_>, sheet: &mut Sheet) -> Check {
-    file.skip(&["wireMajor"]);
+    same("major version", 1, file.number("wireMajor")?)?;
     let probe = file.need("probeId")?;
     let canonical = file.list("canonical")?;
     each(sheet, canonical, |vector| {
-        vector.skip(&["echoesProbeIdFrom"]);
+        if let Some(probe) = vector.optional_text("echoesProbeIdFrom")? {
+            let known = canonical.iter().any(|other| other["name"] == probe);
+            same("a vector that is echoed", true, known)?;
+        }
         let record = valid_record(&[vector.octets("bytes")?], NONE)?;
         let body = body_of(&record, vector.number("commandId")?)?;
         same("probe id", probe, &body["probeId"])
@@ -342,7 +366,7 @@ pub(super) fn decoder_fixtures(file: &mut Members<'_>, sheet: &mut Sheet) -> Che
         });
     }
     let mut reserved = Members::of(errors.need("reservedWireValues")?)?;
-    let range = reserved.number("first")?..=reserved.number("last")?;
+    let mut range = reserved.number("first")?..=reserved.number("last")?;
     reserved.skip(&["reason"]);
     reserved.done()?;
     each(sheet, errors.list("malformed")?, |vector| {
@@ -354,7 +378,7 @@ pub(super) fn decoder_fixtures(file: &mut Members<'_>, sheet: &mut Sheet) -> Che
         let bytes = Bytes::copy_from_slice(&bytes);
         super::checks::invalid_type("framework-error-code", &bytes, &Expected::from(kind))
     });
-    if let Some(known) = range.clone().find(|wire| code_of(*wire).is_some()) {
+    if let Some(known) = range.find(|wire| code_of(*wire).is_some()) {
         sheet.fail(
             "reserved error numbers",
             format!("{known} is a failure code here"),

@@ -124,7 +124,7 @@ fn counters(group: &Value, sheet: &mut Sheet) -> Check {
     group.done()
 }
 
-/// An opaque record: one byte, and a MessagePack array of key, value, version, expiry, tombstone.
+/// An opaque record: one byte, and a `MessagePack` array of key, value, version, expiry, tombstone.
 fn opaque(vector: &Value) -> Check {
     let mut vector = Members::of(vector)?;
     vector.skip(&["name"]);

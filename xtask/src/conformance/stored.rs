@@ -155,7 +155,7 @@ pub(super) fn relocation_state(file: &mut Members<'_>, sheet: &mut Sheet) -> Che
     let valid = file.list("valid")?;
     each(sheet, valid, |vector| {
         let bytes = vector.hex("hex")?;
-        offsets_cover(&layouts[vector.text("offsetLayout")?], bytes.len())?;
+        offsets_cover(&layouts[vector.text("offsetLayout")?], &bytes)?;
         let value = valid_type(TYPE, &bytes)?;
         compare(vector.need("decoded")?, &value, &[])?;
         if let Some(key) = vector.optional_text("authorityKey")? {
@@ -181,7 +181,7 @@ pub(super) fn relocation_state(file: &mut Members<'_>, sheet: &mut Sheet) -> Che
     }
     each(sheet, file.list("invalid")?, |vector| {
         let bytes = vector.hex("hex")?;
-        offsets_cover(&layouts[vector.text("offsetLayout")?], bytes.len())?;
+        offsets_cover(&layouts[vector.text("offsetLayout")?], &bytes)?;
         let root = vector.optional_text("rootAggregateGeneration")?;
         match vector.text("error")? {
             "root-disagreement" => {

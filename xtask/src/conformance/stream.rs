@@ -91,12 +91,11 @@ fn sequence(hex: &str, listed: &[Value]) -> Check {
     let mut offset = 0;
     for (index, frame) in listed.iter().enumerate() {
         let rest = &bytes[offset..];
-        let ([a, b, c, d, e, f], rest) = rest
-            .split_first_chunk()
-            .ok_or_else(|| format!("frame {index} ends early"))?;
-        let header = usize::from(u16::from_be_bytes([*a, *b]));
-        let payload = u32::from_be_bytes([*c, *d, *e, *f]);
-        let payload = usize::try_from(payload).map_err(|e| e.to_string())?;
+        let early = || format!("frame {index} ends early");
+        let (header, rest) = rest.split_first_chunk::<2>().ok_or_else(early)?;
+        let (payload, rest) = rest.split_first_chunk::<4>().ok_or_else(early)?;
+        let header = usize::from(u16::from_be_bytes(*header));
+        let payload = usize::try_from(u32::from_be_bytes(*payload)).map_err(|e| e.to_string())?;
         let (head, rest) = rest.split_at_checked(header).ok_or("a header ends early")?;
         let (body, _) = rest
             .split_at_checked(payload)

@@ -155,7 +155,7 @@ fn direction<'a>(direction: &'a Value, messages: &mut Vec<Message<'a>>) -> Check
         }
         let mut message = open.take().unwrap_or_default();
         message.parts.push(Bytes::copy_from_slice(frame.body));
-        message.listed = message.listed.or(listed.get("record"));
+        message.listed = message.listed.or_else(|| listed.get("record"));
         match frame.flags & MORE {
             0 => messages.push(message),
             _ => open = Some(message),
@@ -218,7 +218,6 @@ fn frame(frame: &Frame<'_>, listed: &Value, message: usize, position: usize) -> 
 fn properties(mut bytes: &[u8], listed: &[Value]) -> Check {
     for property in listed {
         let mut property = Members::of(property)?;
-        property.skip(&["text", "value"]);
         let (length, rest) = bytes.split_first().ok_or("a property ends early")?;
         let (name, rest) = rest
             .split_at_checked(usize::from(*length))
@@ -236,6 +235,15 @@ fn properties(mut bytes: &[u8], listed: &[Value]) -> Check {
             property.text("valueHex")?,
             hex_of(value).as_str(),
         )?;
+        if let Some(text) = property.optional_text("text")? {
+            same("text of a property", text.as_bytes(), value)?;
+        }
+        if let Some(listed) = property.get("value") {
+            let number = value
+                .iter()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte));
+            same("number of a property", listed.as_u64(), Some(number))?;
+        }
         property.done()?;
         bytes = rest;
     }
