@@ -41,7 +41,7 @@ pub const CREATION_INTENT_BYTES: u32 = 1_048_576;
 /// The stored terminal result of a creation.
 pub const CREATION_TERMINAL_ENVELOPE_BYTES: u32 = 1_048_576;
 /// The participants of a stored aggregate (WR-41).
-pub const MAINTENANCE_AGGREGATE_PARTICIPANTS: u16 = 1024;
+pub const MAINTENANCE_AGGREGATE_PARTICIPANTS: usize = 1024;
 /// A stored aggregate.
 pub const MAINTENANCE_AGGREGATE_BYTES: u32 = 1_048_576;
 /// How often a message is forwarded.
@@ -55,6 +55,6 @@ pub const GENERATION_MAX: u64 = 9_223_372_036_854_775_807;
 /// The greatest aggregate generation of a relocation state: 2^63 - 2 (WR-63).
 pub const AGGREGATE_GENERATION_ISSUED_MAX: u64 = 9_223_372_036_854_775_806;
 /// The entries of a sorted list in a descriptor extension.
-pub const DESCRIPTOR_LIST_ENTRIES: u16 = 1024;
+pub const DESCRIPTOR_LIST_ENTRIES: usize = 1024;
 /// An authority key in its text form (WR-60).
 pub const AUTHORITY_KEY_BYTES: usize = 776;

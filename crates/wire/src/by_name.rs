@@ -67,9 +67,10 @@ pub enum NamedError {
 impl NamedType {
     /// The name in the contract; a durable format is `durable:` and the name of its body.
     pub fn name(&self) -> String {
-        match self.durable {
-            true => format!("durable:{}", self.name),
-            false => self.name.to_owned(),
+        if self.durable {
+            format!("durable:{}", self.name)
+        } else {
+            self.name.to_owned()
         }
     }
 

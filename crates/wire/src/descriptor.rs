@@ -23,6 +23,7 @@ use crate::error::{DecodeError, ErrorKind, Reason};
 use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, standalone, wire_struct, wire_union, wire_vector};
 use crate::reader::{Part, Read, Reader};
+use crate::width::narrow;
 use crate::writer::{Writer, Written};
 
 wire_struct! {
@@ -81,20 +82,20 @@ fn by_capability(a: &StatefulCapability, b: &StatefulCapability) -> Ordering {
 
 wire_vector! {
     /// Channels by name.
-    "channel-vector" vector Channels of ChannelEntry, u16 max u16::MAX as usize, by by_channel;
+    "channel-vector" vector Channels of ChannelEntry, u16 max 65_535, by by_channel;
     /// Texts without a narrower meaning.
     "sorted-text8-vector" vector SortedTexts of Text8,
-        u16 max DESCRIPTOR_LIST_ENTRIES as usize, by Text8::cmp;
+        u16 max DESCRIPTOR_LIST_ENTRIES, by Text8::cmp;
     /// Object types by kind and name.
     "stateful-capability-vector" vector StatefulCapabilities of StatefulCapability,
-        u16 max DESCRIPTOR_LIST_ENTRIES as usize, by by_capability;
+        u16 max DESCRIPTOR_LIST_ENTRIES, by by_capability;
 }
 
 macro_rules! text_lists {
     ($($(#[$meta:meta])* $name:ident of $ty:ident, by $order:expr;)+) => {
         wire_vector! {
             $($(#[$meta])* "sorted-text8-vector" vector $name of $ty,
-                u16 max DESCRIPTOR_LIST_ENTRIES as usize, by $order;)+
+                u16 max DESCRIPTOR_LIST_ENTRIES, by $order;)+
         }
     };
 }
@@ -380,7 +381,7 @@ impl Layout for DescriptorExtension {
 /// entry was there, only the length disagrees; otherwise fields are missing.
 fn ended_early(r: &Reader<'_>, part: &Part, incomplete: bool) -> DecodeError {
     if incomplete {
-        let missing = usize::try_from(r.left_in(part)).unwrap_or(usize::MAX);
+        let missing = narrow(r.left_in(part));
         return DecodeError::new(
             ErrorKind::TruncatedField,
             r.offset(),

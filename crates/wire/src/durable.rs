@@ -5,7 +5,6 @@ use bytes::Bytes;
 use crate::authority::{AuthorityPayload, InstanceActivationRecovery};
 use crate::checksum::crc32c;
 use crate::error::{DecodeError, EncodeError, ErrorKind, Reason};
-use crate::layout::Layout;
 use crate::reader::{Read, Reader};
 use crate::relocation::{RelocationDataChunk, RelocationManifest};
 use crate::standalone::Standalone;

@@ -171,7 +171,12 @@ impl DecodeError {
     pub(crate) fn missing(&self) -> Option<usize> {
         match self.0.reason {
             Reason::Missing(bytes) if self.0.kind == ErrorKind::TruncatedField => Some(bytes),
-            _ => None,
+            Reason::Missing(_)
+            | Reason::Value(_)
+            | Reason::Text(_)
+            | Reason::LeftOver(_)
+            | Reason::Expected { .. }
+            | Reason::Above { .. } => None,
         }
     }
 

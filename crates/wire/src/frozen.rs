@@ -254,7 +254,7 @@ wire_cases! {
         /// News of a member.
         SpotControl {
             /// The news.
-            control: ActorControlData = "control",
+            control: Box<ActorControlData> = "control",
         }
         /// A message to an Actor.
         ActorSend {
@@ -283,12 +283,12 @@ wire_cases! {
         /// News of a move.
         RelocationControl {
             /// The news.
-            control: RelocationControlData = "control",
+            control: Box<RelocationControlData> = "control",
         }
         /// A message that activates an Instance Spot.
         InstanceSpotActivation {
             /// Where it goes.
-            route: InstanceRoute = "route",
+            route: Box<InstanceRoute> = "route",
             /// The run of the sending node.
             source_node_generation: NodeGeneration = "sourceNodeGeneration",
             /// Whether it wants an answer.
@@ -368,6 +368,7 @@ const fn has_reply_route(kind: MeshOperationKind) -> bool {
 }
 
 /// What the table of WR-30 says of one record kind.
+#[expect(clippy::struct_excessive_bools, reason = "the columns of a table")]
 struct Allowed {
     application: bool,
     operation_kind: bool,
@@ -477,7 +478,7 @@ fn read_reply_route(r: &mut Reader<'_>, kind: MeshOperationKind) -> Read<Option<
 }
 
 impl Layout for FrozenRecord {
-    const MIN: usize = 1 + FrozenSource::MIN + 1 + 16 + 4 + 2;
+    const MIN: usize = 1 + FrozenSource::MIN + 1 + 16 + 4 + 2 + FrozenRecordBody::CASE_MIN;
 
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let at = r.offset();

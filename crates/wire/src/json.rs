@@ -29,7 +29,7 @@ pub enum Node {
     /// An enum name, a text, bytes in hex, or a number of 64 bits.
     Text(String),
     /// A vector.
-    List(Vec<Node>),
+    List(Vec<Self>),
     /// A struct or union.
     Object(Members),
 }
@@ -159,11 +159,11 @@ impl Node {
 
 /// Bytes as lower-case hex.
 pub(crate) fn to_hex(bytes: &[u8]) -> Node {
-    use core::fmt::Write as _;
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0x0F));
     }
     Node::Text(text)
 }

@@ -27,6 +27,29 @@ pub trait Layout: Sized {
     fn from_json(node: Node) -> Result<Self, JsonError>;
 }
 
+/// A box keeps rare and large cases from making the common ones large.
+impl<T: Layout> Layout for Box<T> {
+    const MIN: usize = T::MIN;
+
+    fn read(r: &mut Reader<'_>) -> Read<Self> {
+        T::read(r).map(Self::new)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) -> Written {
+        T::write(self, w)
+    }
+
+    #[cfg(feature = "serde")]
+    fn to_json(&self) -> Node {
+        T::to_json(self)
+    }
+
+    #[cfg(feature = "serde")]
+    fn from_json(node: Node) -> Result<Self, JsonError> {
+        T::from_json(node).map(Self::new)
+    }
+}
+
 /// A group of fields that stands inside its parent without being a struct of its own in the contract.
 pub trait FlatLayout: Sized {
     /// The least number of bytes that any value takes.
@@ -45,8 +68,21 @@ pub trait FlatLayout: Sized {
 }
 
 /// A rule over several fields of one struct. Most structs have none.
+#[expect(clippy::unnecessary_wraps, reason = "has the form of every other rule")]
 pub(crate) fn no_rule<T>(_: &T) -> Result<(), Breach> {
     Ok(())
+}
+
+/// The least of several sizes.
+pub(crate) const fn least(sizes: &[usize]) -> usize {
+    match sizes {
+        [] => 0,
+        [only] => *only,
+        [first, rest @ ..] => {
+            let other = least(rest);
+            if *first < other { *first } else { other }
+        }
+    }
 }
 
 /// The version byte of an envelope, which is always 1.
@@ -315,6 +351,11 @@ macro_rules! wire_cases {
         }
 
         impl $name {
+            /// The least number of bytes of any case.
+            pub(crate) const CASE_MIN: usize = $crate::layout::least(&[
+                $(0 $(+ $crate::layout::field_min!($ty, $wire))*,)+
+            ]);
+
             /// The discriminator of this case.
             #[inline]
             pub const fn kind(&self) -> $kind {
@@ -473,7 +514,8 @@ macro_rules! wire_union {
 
         impl $crate::layout::Layout for $name {
             const MIN: usize = $crate::layout::len_bytes!($len)
-                + <$kind as $crate::layout::Layout>::MIN;
+                + <$kind as $crate::layout::Layout>::MIN
+                + Self::CASE_MIN;
 
             #[inline]
             fn read(r: &mut $crate::reader::Reader<'_>) -> $crate::reader::Read<Self> {
@@ -660,7 +702,7 @@ macro_rules! wire_vector {
 
             fn read(r: &mut $crate::reader::Reader<'_>) -> $crate::reader::Read<Self> {
                 let at = r.offset();
-                let count = usize::try_from(r.$count()?).unwrap_or(usize::MAX);
+                let count = $crate::width::narrow(u64::from(r.$count()?));
                 $crate::vector::read(r, at, count, Self::COUNT_MAX, $order).map(Self)
             }
 

@@ -46,10 +46,16 @@ mod error;
 mod frame_buffer;
 pub mod frozen;
 #[cfg(feature = "serde")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever is not expected is refused alike"
+)]
 pub mod json;
+#[expect(unnameable_types, unreachable_pub, reason = "the layouts are sealed")]
 mod layout;
 pub mod multipart;
 pub mod payload;
+#[expect(unnameable_types, unreachable_pub, reason = "the layouts are sealed")]
 mod reader;
 mod record;
 pub mod reference;
@@ -59,6 +65,8 @@ mod standalone;
 pub mod stream;
 mod terminal;
 mod vector;
+mod width;
+#[expect(unnameable_types, unreachable_pub, reason = "the layouts are sealed")]
 mod writer;
 
 pub use command::{Command, PayloadRule};

@@ -6,6 +6,7 @@ use crate::error::{DecodeError, EncodeError, Reason};
 use crate::payload::ApplicationPayload;
 use crate::reader::{Read, Reader};
 use crate::scalar::PayloadBytes;
+use crate::width::narrow;
 use crate::writer::{Writer, too_long};
 
 /// The packet name of a multipart payload.
@@ -89,11 +90,11 @@ fn read_parts(payload: &Bytes) -> Read<Vec<Bytes>> {
     if count == 0 {
         return Err(Reader::invalid(0, Reason::Text("no part")).within("count"));
     }
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let count = narrow(u64::from(count));
     // WR-10: every part has a length of four bytes, so the count is known to be possible before
     // anything is allocated for it.
     r.count(0, count, 4).map_err(|e| e.within("count"))?;
-    let mut parts = Vec::new();
+    let mut parts = Vec::with_capacity(count);
     for index in 0..count {
         let mut part = || {
             let at = r.offset();

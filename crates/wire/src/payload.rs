@@ -11,6 +11,7 @@ use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, read_version, standalone, wire_envelope, wire_struct};
 use crate::reader::{Read, Reader};
 use crate::scalar::PayloadBytes;
+use crate::width::wide;
 use crate::writer::{Writer, Written};
 
 wire_envelope! {
@@ -73,7 +74,7 @@ impl MetadataFrame {
         }
         let end = w.at();
         if end > METADATA_BYTES {
-            return Err(crate::writer::too_long(end, METADATA_BYTES as u64));
+            return Err(crate::writer::too_long(end, wide(METADATA_BYTES)));
         }
         buf.truncate(end);
         Ok(Self(Bytes::from(buf)))
@@ -142,7 +143,9 @@ impl Layout for MetadataFrame {
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let start = r.offset();
         read_version(r)?;
+        let count_at = r.offset();
         let count = usize::from(r.u8()?);
+        r.count(count_at, count, MetadataEntry::MIN)?;
         let mut first = None;
         for index in 0..count {
             let at = r.offset();
@@ -160,8 +163,8 @@ impl Layout for MetadataFrame {
         let frame = r.since(start);
         if frame.len() > METADATA_BYTES {
             let reason = Reason::Above {
-                bound: METADATA_BYTES as u64,
-                actual: frame.len() as u64,
+                bound: wide(METADATA_BYTES),
+                actual: wide(frame.len()),
             };
             return Err(Reader::invalid(start, reason));
         }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use spotlane_types::kind::MeshOperationKind;
 
 use crate::error::{DecodeError, ErrorKind, Reason};
+use crate::width::wide;
 
 /// What reading a value gives.
 pub type Read<T> = Result<T, DecodeError>;
@@ -153,15 +154,15 @@ impl<'a> Reader<'a> {
     ) -> Read<&'a [u8]> {
         if len < min {
             let reason = Reason::Expected {
-                expected: min as u64,
-                actual: len as u64,
+                expected: wide(min),
+                actual: wide(len),
             };
             return Err(Self::invalid(at, reason));
         }
         if len > max {
             let reason = Reason::Above {
-                bound: max as u64,
-                actual: len as u64,
+                bound: wide(max),
+                actual: wide(len),
             };
             return Err(Self::invalid(at, reason));
         }
@@ -246,7 +247,7 @@ impl<'a> Reader<'a> {
     /// WR-5: the fields were read; only now is the declared length compared with what they took.
     #[inline]
     pub(crate) fn end_part(&self, part: &Part) -> Read<()> {
-        let taken = u64::try_from(self.offset().saturating_sub(part.start)).unwrap_or(u64::MAX);
+        let taken = wide(self.offset().saturating_sub(part.start));
         if taken == part.declared {
             return Ok(());
         }
@@ -261,7 +262,7 @@ impl<'a> Reader<'a> {
 
     /// How many bytes of the part are still to come; zero once it is used up.
     pub(crate) fn left_in(&self, part: &Part) -> u64 {
-        let taken = u64::try_from(self.offset().saturating_sub(part.start)).unwrap_or(u64::MAX);
+        let taken = wide(self.offset().saturating_sub(part.start));
         part.declared.saturating_sub(taken)
     }
 

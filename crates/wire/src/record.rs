@@ -29,6 +29,7 @@ use crate::json::{self, JsonError, Node};
 use crate::layout::Layout;
 use crate::payload::{ApplicationPayload, MetadataFrame};
 use crate::reader::{Read, Reader};
+use crate::width::wide;
 use crate::writer::Writer;
 
 /// `Z`, `M`, major version, command, flags.
@@ -49,8 +50,8 @@ struct Header {
 #[cold]
 pub(crate) fn frame_count(expected: usize, actual: usize) -> DecodeError {
     let reason = Reason::Expected {
-        expected: expected as u64,
-        actual: actual as u64,
+        expected: wide(expected),
+        actual: wide(actual),
     };
     DecodeError::new(ErrorKind::FrameCount, 0, reason)
 }
@@ -234,6 +235,7 @@ macro_rules! records {
         /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[expect(clippy::exhaustive_enums, reason = "the commands of service-wire v1 are closed")]
+        #[expect(clippy::large_enum_variant, reason = "a box would be an allocation per message")]
         #[expect(missing_docs, reason = "each variant is documented as the command it holds")]
         pub enum Record {
             $($name($name),)+

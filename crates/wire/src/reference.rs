@@ -221,13 +221,11 @@ impl Layout for Option<ActorRef> {
 
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Written {
-        match self {
-            Some(actor) => actor.write(w),
-            None => {
-                w.u8(0);
-                Ok(())
-            }
+        if let Some(actor) = self {
+            return actor.write(w);
         }
+        w.u8(0);
+        Ok(())
     }
 
     #[cfg(feature = "serde")]

@@ -3,9 +3,7 @@
 use core::cmp::Ordering;
 
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::bound::{
-    MAINTENANCE_AGGREGATE_BYTES, MAINTENANCE_AGGREGATE_PARTICIPANTS, RELOCATION_CHUNK_COUNT,
-};
+use spotlane_types::bound::{MAINTENANCE_AGGREGATE_BYTES, MAINTENANCE_AGGREGATE_PARTICIPANTS};
 use spotlane_types::count::{
     ApplicationVersion, ChunkLength, DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis,
     RelocationLogicalLength, ScheduledIndex, SkippedTicks, WorkOrder,
@@ -28,6 +26,7 @@ use crate::reader::{Read, Reader};
 use crate::reference::{ActorRef, SpotRef};
 use crate::scalar::{DurableBlob, ParticipantMutation, StateBlob};
 use crate::terminal::check_terminal;
+use crate::width::{narrow, wide};
 use crate::writer::{Writer, Written};
 
 wire_union! {
@@ -278,22 +277,22 @@ fn by_tick_key(a: &PendingTimerTick, b: &PendingTimerTick) -> Ordering {
 wire_vector! {
     /// The participants of a stored aggregate, by authority key.
     "aggregate-participant-vector" vector AggregateParticipants of AggregateParticipant,
-        u16 max MAINTENANCE_AGGREGATE_PARTICIPANTS as usize, by by_authority_key;
+        u16 max MAINTENANCE_AGGREGATE_PARTICIPANTS, by by_authority_key;
     /// The chunks of a manifest, by order.
     "relocation-chunk-vector-v1" vector ManifestChunks of ManifestChunk,
-        u32 max RELOCATION_CHUNK_COUNT as usize, by by_chunk_order;
+        u32 max 4096, by by_chunk_order;
     /// The states of a unit, by participant. Its number is not capped (WR-41); the stream is.
     "relocation-participant-application-state-vector" vector ParticipantStates of ParticipantState,
-        u32 max u32::MAX as usize, by by_participant;
+        u32 max 4_294_967_295, by by_participant;
     /// The saved work of a unit, by participant and order. Its number is not capped (WR-41).
     "saved-work-vector" vector SavedWork of SavedWorkEntry,
-        u32 max u32::MAX as usize, by by_work_key;
+        u32 max 4_294_967_295, by by_work_key;
     /// The timers of a unit, by participant and name. Its number is not capped (WR-41).
     "relocation-timer-registration-vector" vector TimerRegistrations of TimerRegistration,
-        u32 max u32::MAX as usize, by by_timer;
+        u32 max 4_294_967_295, by by_timer;
     /// The pending ticks of a unit, by participant and order. Its number is not capped (WR-41).
     "relocation-pending-timer-tick-vector" vector PendingTimerTicks of PendingTimerTick,
-        u32 max u32::MAX as usize, by by_tick_key;
+        u32 max 4_294_967_295, by by_tick_key;
 }
 
 wire_envelope! {
@@ -355,9 +354,10 @@ impl Layout for Option<StateBlob> {
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let present = bool::read(r).map_err(|e| e.within("hasState"))?;
         let part = r.part_u64()?;
-        let state = match present {
-            true => Some(StateBlob::read(r).map_err(|e| e.within("payload"))?),
-            false => None,
+        let state = if present {
+            Some(StateBlob::read(r).map_err(|e| e.within("payload"))?)
+        } else {
+            None
         };
         r.end_part(&part)?;
         Ok(state)
@@ -445,9 +445,11 @@ impl StateHead {
             };
             return Err(Reader::invalid(at, reason).within("payload"));
         }
-        let there = left.saturating_add(r.remaining() as u64);
+        let there = left.saturating_add(wide(r.remaining()));
         if bytes > there {
-            let missing = usize::try_from(bytes.saturating_sub(there)).unwrap_or(usize::MAX);
+            // Counted from the end of the stream, so that it cannot be taken for "not yet".
+            let missing = bytes.saturating_sub(there).saturating_add(left);
+            let missing = narrow(missing);
             return Err(crate::error::DecodeError::new(
                 crate::error::ErrorKind::TruncatedField,
                 at,

@@ -40,6 +40,7 @@ use crate::error::Reason;
 use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, standalone};
 use crate::reader::{Read, Reader};
+use crate::width::wide;
 use crate::writer::{Writer, Written};
 
 /// Plain numbers.
@@ -588,6 +589,7 @@ impl Layout for Sha256 {
             };
             return Err(Reader::invalid(at, reason));
         }
+        r.count(at, 32, 1)?;
         r.bytes32().map(Self::new)
     }
 
@@ -666,8 +668,8 @@ macro_rules! blobs {
             /// The length is outside [`Self::BYTES_MIN`] to [`Self::BYTES_MAX`]. The bytes are
             /// given back.
             pub fn new(bytes: Bytes) -> Result<Self, BlobError> {
-                let len = bytes.len() as u64;
-                if len < Self::BYTES_MIN || len > Self::BYTES_MAX {
+                let len = wide(bytes.len());
+                if !(Self::BYTES_MIN..=Self::BYTES_MAX).contains(&len) {
                     let (min, max) = (Self::BYTES_MIN, Self::BYTES_MAX);
                     return Err(BlobError { bytes, min, max });
                 }

@@ -5,6 +5,7 @@ use core::cmp::Ordering;
 use crate::error::{EncodeError, Reason};
 use crate::layout::Layout;
 use crate::reader::{Read, Reader};
+use crate::width::wide;
 use crate::writer::{Writer, Written};
 
 const OUT_OF_ORDER: &str = "not above the element before it";
@@ -18,15 +19,15 @@ pub(crate) fn read<T: Layout>(
 ) -> Read<Vec<T>> {
     if count > count_max {
         let reason = Reason::Above {
-            bound: count_max as u64,
-            actual: count as u64,
+            bound: wide(count_max),
+            actual: wide(count),
         };
         return Err(Reader::invalid(at, reason));
     }
     r.count(at, count, T::MIN)?;
-    // WR-4: an element in memory may be larger than on the wire, so the vector grows with what was
-    // really read instead of trusting the count.
-    let mut elements: Vec<T> = Vec::new();
+    // WR-4: the count was compared with what is there, so this is a small multiple of the input; a
+    // growing vector would take twice as much.
+    let mut elements: Vec<T> = Vec::with_capacity(count);
     for index in 0..count {
         let at = r.offset();
         let element = T::read(r).map_err(|e| e.at_element(index))?;
@@ -55,8 +56,8 @@ pub(crate) fn check<T>(
 ) -> Result<(), EncodeError> {
     if elements.len() > count_max {
         let reason = Reason::Above {
-            bound: count_max as u64,
-            actual: elements.len() as u64,
+            bound: wide(count_max),
+            actual: wide(elements.len()),
         };
         return Err(EncodeError::new(reason));
     }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::{EncodeError, Reason};
+use crate::width::wide;
 
 /// What writing a value gives.
 pub type Written = Result<(), EncodeError>;
@@ -203,6 +204,6 @@ impl<'b> Writer<'b> {
 pub(crate) fn too_long(len: usize, bound: u64) -> EncodeError {
     EncodeError::new(Reason::Above {
         bound,
-        actual: u64::try_from(len).unwrap_or(u64::MAX),
+        actual: wide(len),
     })
 }

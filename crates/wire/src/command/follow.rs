@@ -6,7 +6,7 @@ use spotlane_types::id::OperationId;
 use spotlane_types::kind::AuthorityObjectKind;
 
 use super::wire_command;
-use crate::error::{Breach, Reason};
+use crate::error::Reason;
 #[cfg(feature = "serde")]
 use crate::json::{JsonError, Node};
 use crate::layout::{Layout, wire_envelope, wire_union};
@@ -75,7 +75,7 @@ impl Layout for NoticeHopCount {
     #[cfg(feature = "serde")]
     fn from_json(node: Node) -> Result<Self, JsonError> {
         let hops = HopCount::from_json(node)?;
-        Self::new(hops).map_err(|_| JsonError::from(Breach::new("hopCount", NOT_FORWARDED)))
+        Self::new(hops).map_err(|_| JsonError::new(NOT_FORWARDED))
     }
 }
 

@@ -254,9 +254,10 @@ impl FlatLayout for ReplyOutcome {
     fn read_flat(r: &mut Reader<'_>) -> Read<Self> {
         let terminal_result = TerminalResult::read(r).map_err(|e| e.within("terminalResult"))?;
         let failure_code = FailureCode::read(r).map_err(|e| e.within("failureCode"))?;
-        let tail = match terminal_result {
-            TerminalResult::Ok => ReplyTail::read(r.pending(), r).map_err(|e| e.within("tail"))?,
-            _ => ReplyTail::None,
+        let tail = if terminal_result == TerminalResult::Ok {
+            ReplyTail::read(r.pending(), r).map_err(|e| e.within("tail"))?
+        } else {
+            ReplyTail::None
         };
         Ok(Self {
             terminal_result,
@@ -282,9 +283,10 @@ impl FlatLayout for ReplyOutcome {
     fn from_members(object: &mut ObjectReader) -> Result<Self, JsonError> {
         let terminal_result = object.take("terminalResult")?;
         let failure_code = object.take("failureCode")?;
-        let kind = match terminal_result {
-            TerminalResult::Ok => object.pending(),
-            _ => MeshOperationKind::None,
+        let kind = if terminal_result == TerminalResult::Ok {
+            object.pending()
+        } else {
+            MeshOperationKind::None
         };
         let tail = json::require("tail", object.node("tail"))
             .and_then(|node| ReplyTail::from_json(kind, node).map_err(|e| e.within("tail")))?;

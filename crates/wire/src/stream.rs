@@ -1,1 +1,0 @@
-//! Relocation streams piece by piece.
