@@ -5,6 +5,8 @@
 
 mod bench;
 mod ci;
+mod codec;
+mod conformance;
 mod fix;
 mod fixtures;
 mod layers;
@@ -15,6 +17,7 @@ mod test;
 mod testcode;
 mod tidy;
 mod tree;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -30,7 +33,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         usage: "test [-- ARGS]",
@@ -72,6 +75,18 @@ const COMMANDS: [Command; 8] = [
         usage: "rules [--all]",
         about: "every rule id is cited by code and by a test; --all lists all ids",
         start: rules::command,
+    },
+    Command {
+        name: "conformance",
+        usage: "conformance [FOLDER…]",
+        about: "runs every vector of fixtures/ and of the folders against the codec",
+        start: conformance::command,
+    },
+    Command {
+        name: "wire",
+        usage: "wire",
+        about: "the codec as a filter: a JSON request per line in, an answer per line out",
+        start: wire::command,
     },
     Command {
         name: "bench",
