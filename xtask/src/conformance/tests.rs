@@ -198,13 +198,12 @@ fn the_judge_agrees_with_every_fixture() {
         let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         for vector in file["vectors"].as_array().unwrap() {
             let pending = vector["pending"].as_str();
-            let decoded = match vector["type"].as_str() {
-                Some(name) => judge.decode_type(name, &notation::bytes(&vector["hex"]).unwrap()),
-                None => {
-                    let frames = vector["frames"].as_array().unwrap().iter();
-                    let frames: Vec<_> = frames.map(|f| notation::bytes(f).unwrap()).collect();
-                    judge.decode_record(&frames, pending)
-                }
+            let decoded = if let Some(name) = vector["type"].as_str() {
+                judge.decode_type(name, &notation::bytes(&vector["hex"]).unwrap())
+            } else {
+                let frames = vector["frames"].as_array().unwrap().iter();
+                let frames: Vec<_> = frames.map(|f| notation::bytes(f).unwrap()).collect();
+                judge.decode_record(&frames, pending)
             };
             let place = format!("{}: {}", path.display(), vector["name"]);
             match (decoded, vector["error"]["kind"].as_str()) {
