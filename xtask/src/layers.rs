@@ -55,7 +55,7 @@ const CLOSED: [(&str, &[(&str, Presence)]); 2] = [
         "spotlane-wire",
         &[
             ("bytes", Presence::Always),
-            ("crc32c", Presence::Always),
+            ("crc-fast", Presence::Always),
             ("serde", Presence::Optional),
             ("spotlane-types", Presence::Always),
             ("thiserror", Presence::Always),

@@ -29,36 +29,32 @@ impl CompactBytes {
     /// Copies `bytes`; allocates only above 38 bytes.
     #[inline]
     pub(crate) fn copy_from(bytes: &[u8]) -> Self {
-        let mut inline = [0; INLINE];
-        match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
-            (Some(place), Ok(len)) => {
-                place.copy_from_slice(bytes);
-                Self(Repr::Inline { len, bytes: inline })
-            }
-            _ => Self(Repr::Shared(Arc::from(bytes))),
-        }
+        Self::copy_prefix(bytes, bytes.len())
     }
 
-    /// The first `len` bytes of `input`, or `None` when there are fewer.
+    /// The first `len` bytes of `input`; all of `input` when it is shorter.
     ///
     /// When the input goes on behind the string, the copy has a constant size, which is a few vector
     /// moves instead of a call. What lies behind `len` is never looked at again.
-    #[inline]
-    pub(crate) fn copy_prefix(input: &[u8], len: usize) -> Option<Self> {
-        match (input.first_chunk::<INLINE>(), u8::try_from(len)) {
-            (Some(bytes), Ok(short)) if len <= INLINE => Some(Self(Repr::Inline {
-                len: short,
-                bytes: *bytes,
-            })),
-            _ => input.get(..len).map(Self::copy_from),
-        }
+    #[inline(always)]
+    pub(crate) fn copy_prefix(input: &[u8], len: usize) -> Self {
+        let len = len.min(input.len());
+        let short = match u8::try_from(len) {
+            Ok(short) if len <= INLINE => short,
+            _ => return Self(Repr::Shared(share(input, len))),
+        };
+        let bytes = match input.first_chunk::<INLINE>() {
+            Some(bytes) => *bytes,
+            None => pad(input),
+        };
+        Self(Repr::Inline { len: short, bytes })
     }
 
     /// The inline array with the number of bytes that count.
     #[inline]
-    pub(crate) fn as_padded(&self) -> Option<(&[u8; INLINE], usize)> {
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; INLINE], u8)> {
         match &self.0 {
-            Repr::Inline { len, bytes } => Some((bytes, usize::from(*len))),
+            Repr::Inline { len, bytes } => Some((bytes, *len)),
             Repr::Shared(_) => None,
         }
     }
@@ -70,6 +66,23 @@ impl CompactBytes {
             Repr::Shared(bytes) => bytes,
         }
     }
+}
+
+// The rare paths return what fits registers or is copied anyway, so that the common one stays in place.
+#[cold]
+fn share(input: &[u8], len: usize) -> Arc<[u8]> {
+    Arc::from(input.get(..len).unwrap_or(input))
+}
+
+/// An input of fewer than 38 bytes, in an array of them.
+#[inline]
+fn pad(input: &[u8]) -> [u8; INLINE] {
+    let mut bytes = [0; INLINE];
+    bytes
+        .iter_mut()
+        .zip(input)
+        .for_each(|(place, byte)| *place = *byte);
+    bytes
 }
 
 impl PartialEq for CompactBytes {
@@ -114,12 +127,11 @@ mod tests {
         for len in [0, 1, 37, 38, 39, 255] {
             let long: Vec<u8> = (0..=u8::MAX).cycle().take(len + 64).collect();
             let exact = CompactBytes::copy_from(&long[..len]);
-            let from_middle = CompactBytes::copy_prefix(&long, len).unwrap();
-            let at_end = CompactBytes::copy_prefix(&long[..len], len).unwrap();
+            let from_middle = CompactBytes::copy_prefix(&long, len);
+            let at_end = CompactBytes::copy_prefix(&long[..len], len);
             assert_eq!(exact.as_slice(), &long[..len]);
             assert_eq!(exact, from_middle);
             assert_eq!(exact, at_end);
-            assert!(CompactBytes::copy_prefix(&long[..len], len + 1).is_none());
         }
     }
 

@@ -194,12 +194,28 @@ mod tests {
 
     #[test]
     fn a_prefix_is_judged_by_length_before_the_input_is() {
-        assert!(ActorId::from_prefix(b"abc", 0).is_err());
-        assert_eq!(ActorId::from_prefix(b"abc", 4).unwrap(), None);
-        assert_eq!(
-            ActorId::from_prefix(b"abc", 2).unwrap(),
-            Some(ActorId::new("ab").unwrap())
-        );
+        assert!(ActorId::borrow_prefix(b"abc", 0).is_err());
+        assert_eq!(ActorId::borrow_prefix(b"abc", 4).unwrap(), None);
+        let found = ActorId::borrow_prefix(b"abc", 2).unwrap().unwrap();
+        assert_eq!(ActorId::from_borrowed(found), ActorId::new("ab").unwrap());
+    }
+
+    /// RL-1
+    #[test]
+    fn a_bad_byte_is_found_wherever_it_stands() {
+        for len in 1..=40 {
+            for at in 0..len {
+                for bad in [0x00, 0x80, 0xFF] {
+                    let mut text = vec![b'a'; len];
+                    assert!(ActorId::from_bytes(&text).is_ok());
+                    text[at] = bad;
+                    assert!(
+                        ActorId::from_bytes(&text).is_err(),
+                        "{bad:#x} at {at} of {len}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,10 @@
 //! assert!(ObjectGeneration::new(0).is_err(), "zero never names an incarnation");
 //! # Ok::<(), spotlane_types::ValueError>(())
 //! ```
+#![expect(
+    clippy::inline_always,
+    reason = "measured: an id is built where it ends up, or it costs twice"
+)]
 #![cfg_attr(
     not(test),
     warn(

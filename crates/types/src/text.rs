@@ -1,5 +1,7 @@
 //! Bounded text and byte strings, and the macros that make an id of them.
 
+use core::marker::PhantomData;
+
 use crate::compact::CompactBytes;
 use crate::error::{ValueError, ValueFault};
 
@@ -11,14 +13,36 @@ use crate::error::{ValueError, ValueFault};
 /// The bytes are not strict UTF-8 or hold a NUL. The error carries `name`.
 #[inline]
 pub fn check_text(name: &'static str, bytes: &[u8]) -> Result<(), ValueError> {
-    // 0x00 wraps to 0xFF, 0x80..=0xFF land at 0x7F or above: one comparison finds NUL and non-ASCII.
-    if bytes
-        .iter()
-        .fold(true, |ok, b| ok & (b.wrapping_sub(1) < 0x7F))
-    {
+    if is_plain(bytes) {
         return Ok(());
     }
     check_text_slowly(name, bytes)
+}
+
+/// Whether all bytes are ASCII and none is NUL, eight at a time.
+///
+/// In a word, taking 1 from every byte sets the top bit of one that was 0; a byte from 0x80 on has it
+/// set already. A borrow out of a zero byte may blame its neighbor too, which changes nothing.
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let blame = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        word | word.wrapping_sub(ONES)
+    };
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return bytes
+            .iter()
+            .fold(true, |ok, b| ok & (b.wrapping_sub(1) < 0x7F));
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    // The last word overlaps the one before it.
+    words
+        .iter()
+        .fold(blame(last), |all, word| all | blame(word))
+        & TOPS
+        == 0
 }
 
 #[cold]
@@ -48,9 +72,94 @@ fn check_length(
     Ok(())
 }
 
+/// A legal value of `T` that still lies in the input it was found in.
+///
+/// Made by the `borrow_prefix` of a text or bytes type, which checks it; [`Borrowed::as_bytes`] costs
+/// nothing, and `T::from_borrowed` copies it without checking again.
+pub struct Borrowed<'a, T> {
+    /// The value and whatever follows it: copying it is faster when bytes follow.
+    from: &'a [u8],
+    len: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Borrowed<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Borrowed<'_, T> {}
+
+impl<'a, T> Borrowed<'a, T> {
+    #[inline]
+    fn new(from: &'a [u8], len: usize) -> Self {
+        Self {
+            from,
+            len,
+            of: PhantomData,
+        }
+    }
+
+    /// The bytes of the value.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.from.get(..self.len).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn to_compact(self) -> CompactBytes {
+        CompactBytes::copy_prefix(self.from, self.len)
+    }
+}
+
+impl<T> PartialEq for Borrowed<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl<T> Eq for Borrowed<'_, T> {}
+
+impl<T> core::fmt::Debug for Borrowed<'_, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "\"{}\"", self.as_bytes().escape_ascii())
+    }
+}
+
+/// Finds a text at the start of `input`, after judging its length.
+#[inline]
+pub(crate) fn borrow_text<'a, T>(
+    name: &'static str,
+    input: &'a [u8],
+    len: usize,
+    min: usize,
+    max: usize,
+) -> Result<Option<Borrowed<'a, T>>, ValueError> {
+    check_length(name, len, min, max)?;
+    let Some(bytes) = input.get(..len) else {
+        return Ok(None);
+    };
+    check_text(name, bytes)?;
+    Ok(Some(Borrowed::new(input, len)))
+}
+
+/// Finds bytes at the start of `input`, after judging their number.
+#[inline]
+pub(crate) fn borrow_bytes<'a, T>(
+    name: &'static str,
+    input: &'a [u8],
+    len: usize,
+    min: usize,
+    max: usize,
+) -> Result<Option<Borrowed<'a, T>>, ValueError> {
+    check_length(name, len, min, max)?;
+    Ok(input.get(..len).map(|_| Borrowed::new(input, len)))
+}
+
 /// Text storage shared by every text id. Always UTF-8 without NUL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TextCore(CompactBytes);
+pub(crate) struct TextCore(pub(crate) CompactBytes);
 
 impl TextCore {
     #[inline]
@@ -66,23 +175,7 @@ impl TextCore {
     }
 
     #[inline]
-    pub(crate) fn prefix_of(
-        name: &'static str,
-        input: &[u8],
-        len: usize,
-        min: usize,
-        max: usize,
-    ) -> Result<Option<Self>, ValueError> {
-        check_length(name, len, min, max)?;
-        let Some(bytes) = input.get(..len) else {
-            return Ok(None);
-        };
-        check_text(name, bytes)?;
-        Ok(CompactBytes::copy_prefix(input, len).map(Self))
-    }
-
-    #[inline]
-    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], usize)> {
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], u8)> {
         self.0.as_padded()
     }
 
@@ -99,7 +192,7 @@ impl TextCore {
 
 /// Byte string storage shared by every routing id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BytesCore(CompactBytes);
+pub(crate) struct BytesCore(pub(crate) CompactBytes);
 
 impl BytesCore {
     #[inline]
@@ -114,19 +207,7 @@ impl BytesCore {
     }
 
     #[inline]
-    pub(crate) fn prefix_of(
-        name: &'static str,
-        input: &[u8],
-        len: usize,
-        min: usize,
-        max: usize,
-    ) -> Result<Option<Self>, ValueError> {
-        check_length(name, len, min, max)?;
-        Ok(CompactBytes::copy_prefix(input, len).map(Self))
-    }
-
-    #[inline]
-    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], usize)> {
+    pub(crate) fn as_padded(&self) -> Option<(&[u8; crate::compact::INLINE], u8)> {
         self.0.as_padded()
     }
 
@@ -168,18 +249,23 @@ macro_rules! text_type {
                 $crate::text::TextCore::new(stringify!($name), bytes, $min, $max).map(Self)
             }
 
-            /// Takes the first `len` bytes of `input`; `None` when `input` is shorter. The length is
-            /// judged first, so that a bad length is told from a short input.
+            /// Finds a value in the first `len` bytes of `input`; `None` when `input` is shorter. The
+            /// length is judged first, so that a bad length is told from a short input.
             ///
             /// # Errors
-            /// As [`Self::from_bytes`].
+            /// The bytes are no legal value.
             #[inline]
-            pub fn from_prefix(
+            pub fn borrow_prefix(
                 input: &[u8],
                 len: usize,
-            ) -> Result<Option<Self>, $crate::ValueError> {
-                Ok($crate::text::TextCore::prefix_of(stringify!($name), input, len, $min, $max)?
-                    .map(Self))
+            ) -> Result<Option<$crate::text::Borrowed<'_, Self>>, $crate::ValueError> {
+                $crate::text::borrow_text(stringify!($name), input, len, $min, $max)
+            }
+
+            /// Copies a value that was found by [`Self::borrow_prefix`].
+            #[inline(always)]
+            pub fn from_borrowed(borrowed: $crate::text::Borrowed<'_, Self>) -> Self {
+                Self($crate::text::TextCore(borrowed.to_compact()))
             }
 
             /// The text. Looks at the bytes once to know that they are UTF-8; use
@@ -199,7 +285,7 @@ macro_rules! text_type {
             /// behind `len` means nothing.
             #[doc(hidden)]
             #[inline]
-            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], usize)> {
+            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], u8)> {
                 self.0.as_padded()
             }
         }
@@ -247,18 +333,23 @@ macro_rules! bytes_type {
                 $crate::text::BytesCore::new(stringify!($name), bytes, $min, $max).map(Self)
             }
 
-            /// Takes the first `len` bytes of `input`; `None` when `input` is shorter. The length is
-            /// judged first, so that a bad length is told from a short input.
+            /// Finds a value in the first `len` bytes of `input`; `None` when `input` is shorter. The
+            /// length is judged first, so that a bad length is told from a short input.
             ///
             /// # Errors
-            /// As [`Self::new`].
+            /// The bytes are no legal value.
             #[inline]
-            pub fn from_prefix(
+            pub fn borrow_prefix(
                 input: &[u8],
                 len: usize,
-            ) -> Result<Option<Self>, $crate::ValueError> {
-                Ok($crate::text::BytesCore::prefix_of(stringify!($name), input, len, $min, $max)?
-                    .map(Self))
+            ) -> Result<Option<$crate::text::Borrowed<'_, Self>>, $crate::ValueError> {
+                $crate::text::borrow_bytes(stringify!($name), input, len, $min, $max)
+            }
+
+            /// Copies a value that was found by [`Self::borrow_prefix`].
+            #[inline(always)]
+            pub fn from_borrowed(borrowed: $crate::text::Borrowed<'_, Self>) -> Self {
+                Self($crate::text::BytesCore(borrowed.to_compact()))
             }
 
             /// The bytes.
@@ -272,7 +363,7 @@ macro_rules! bytes_type {
             /// behind `len` means nothing.
             #[doc(hidden)]
             #[inline]
-            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], usize)> {
+            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], u8)> {
                 self.0.as_padded()
             }
         }

@@ -7,6 +7,9 @@ use crate::authority::{
     AuthorityRelocationState, InstanceActivationRecovery, InstanceAuthorityIdentity,
     RelocationRootPointer, SpotAuthorityIdentity,
 };
+use crate::blob::{
+    Blob16, DurableBlob, NonEmptyBlob16, ParticipantMutation, PayloadBytes, StateBlob,
+};
 use crate::command::follow::{FollowNotice, FollowRoute};
 use crate::command::message::BoundSessionTail;
 use crate::command::reply::{ActorJoinReply, ColdActivationReplyContext, ReplyRelayContext};
@@ -38,9 +41,7 @@ use crate::relocation::{
     RelocationControlData, RelocationDataChunk, RelocationEnvelope, RelocationManifest,
     RelocationObject, SavedWork, SavedWorkEntry, TimerRegistration, TimerRegistrations,
 };
-use crate::scalar::{
-    Blob16, DurableBlob, NonEmptyBlob16, ParticipantMutation, PayloadBytes, RawSha256, StateBlob,
-};
+use crate::scalar::RawSha256;
 use crate::standalone::{Standalone, decode, encode};
 
 /// A type of the contract, with its two directions.

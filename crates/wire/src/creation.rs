@@ -13,11 +13,11 @@ use spotlane_types::kind::{
     ActorCreateResult, FailureCode, ReservationOperationKind, StatefulObjectKind, TerminalResult,
 };
 
+use crate::blob::DurableBlob;
 use crate::error::Breach;
 use crate::layout::{wire_envelope, wire_struct, wire_union};
 use crate::payload::ApplicationPayload;
 use crate::reference::ActorRef;
-use crate::scalar::DurableBlob;
 use crate::terminal::check_terminal;
 
 wire_union! {

@@ -395,3 +395,5 @@ fn ended_early(r: &Reader<'_>, part: &Part, incomplete: bool) -> DecodeError {
 }
 
 standalone!("descriptor-extension", DescriptorExtension);
+#[cfg(feature = "serde")]
+json::serde_form!(DescriptorExtension);

@@ -47,7 +47,7 @@ impl Durable for RelocationManifest {
 /// ```
 /// use spotlane_wire::durable;
 /// use spotlane_wire::relocation::RelocationDataChunk;
-/// use spotlane_wire::scalar::DurableBlob;
+/// use spotlane_wire::blob::DurableBlob;
 ///
 /// let chunk = RelocationDataChunk { order: 0, data: DurableBlob::new("state".into())? };
 /// let stored = durable::encode(&chunk)?;

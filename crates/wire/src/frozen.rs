@@ -558,6 +558,8 @@ impl Layout for FrozenRecord {
 }
 
 standalone!("frozen-record", FrozenRecord);
+#[cfg(feature = "serde")]
+json::serde_form!(FrozenRecord);
 
 /// A message to an Instance Spot: whether it wants an answer, what names it, and the way back.
 ///

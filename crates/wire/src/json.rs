@@ -325,6 +325,26 @@ impl Serialize for Node {
     }
 }
 
+/// Gives a type the serde form that its [`Layout`] describes.
+macro_rules! serde_form {
+    ($name:ident) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $crate::layout::Layout::to_json(self).serialize(serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let node = <$crate::json::Node as serde::Deserialize>::deserialize(deserializer)?;
+                <Self as $crate::layout::Layout>::from_json(node).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use serde_form;
+
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {

@@ -22,6 +22,10 @@
 //! assert_eq!(out.to_frames(), received);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![expect(
+    clippy::inline_always,
+    reason = "measured: views and what is built of them must end up in place"
+)]
 #![cfg_attr(
     not(test),
     warn(
@@ -35,6 +39,7 @@
 )]
 
 pub mod authority;
+pub mod blob;
 #[cfg(feature = "serde")]
 pub mod by_name;
 pub mod checksum;
@@ -65,12 +70,13 @@ mod standalone;
 pub mod stream;
 mod terminal;
 mod vector;
+pub mod view;
 mod width;
 #[expect(unnameable_types, unreachable_pub, reason = "the layouts are sealed")]
 mod writer;
 
-pub use command::{Command, PayloadRule};
+pub use command::{Command, PayloadRule, ViewCommand};
 pub use error::{DecodeError, EncodeError, ErrorKind};
 pub use frame_buffer::{Frame, FrameBuffer};
-pub use record::{Record, decode_command, encode_command};
+pub use record::{Record, decode_command, encode_command, view_command};
 pub use standalone::{Standalone, decode, encode};

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::blob::PayloadBytes;
 use crate::error::{DecodeError, EncodeError, Reason};
 use crate::payload::ApplicationPayload;
 use crate::reader::{Read, Reader};
-use crate::scalar::PayloadBytes;
 use crate::width::narrow;
 use crate::writer::{Writer, too_long};
 

@@ -5,12 +5,12 @@ use spotlane_types::bound::{COMPLETE_MESSAGE_BYTES, METADATA_BYTES};
 use spotlane_types::id::{ContentType, MetadataKey, PacketName};
 use spotlane_types::text::{MetadataValue, check_text};
 
+use crate::blob::PayloadBytes;
 use crate::error::{EncodeError, Reason};
 #[cfg(feature = "serde")]
 use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, read_version, standalone, wire_envelope, wire_struct};
 use crate::reader::{Read, Reader};
-use crate::scalar::PayloadBytes;
 use crate::width::wide;
 use crate::writer::{Writer, Written};
 
@@ -80,6 +80,42 @@ impl MetadataFrame {
         Ok(Self(Bytes::from(buf)))
     }
 
+    /// Takes a frame that was judged by [`Self::check`].
+    pub(crate) const fn from_checked(frame: Bytes) -> Self {
+        Self(frame)
+    }
+
+    /// Checks a frame at the cursor and allocates nothing.
+    pub(crate) fn check(r: &mut Reader<'_>) -> Read<Bytes> {
+        let start = r.offset();
+        read_version(r)?;
+        let count_at = r.offset();
+        let count = usize::from(r.u8()?);
+        r.count(count_at, count, MetadataEntry::MIN)?;
+        let mut first = None;
+        for index in 0..count {
+            let at = r.offset();
+            let entries_at = *first.get_or_insert(at);
+            let key = read_entry(r).map_err(|e| e.at_element(index))?;
+            // The frame is at most 1,024 bytes when it is legal, so walking it again is cheaper than
+            // a table of keys.
+            let mut keys = RawEntries(r.bytes_since(entries_at)).take(index);
+            if keys.any(|(other, _)| other == key) {
+                let error = Reader::invalid(at, Reason::Text(KEY_TWICE)).within("key");
+                return Err(error.at_element(index));
+            }
+        }
+        let frame = r.since(start);
+        if frame.len() > METADATA_BYTES {
+            let reason = Reason::Above {
+                bound: wide(METADATA_BYTES),
+                actual: wide(frame.len()),
+            };
+            return Err(Reader::invalid(start, reason));
+        }
+        Ok(frame)
+    }
+
     /// The encoded frame.
     pub const fn as_bytes(&self) -> &Bytes {
         &self.0
@@ -141,34 +177,7 @@ impl Layout for MetadataFrame {
     const MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>) -> Read<Self> {
-        let start = r.offset();
-        read_version(r)?;
-        let count_at = r.offset();
-        let count = usize::from(r.u8()?);
-        r.count(count_at, count, MetadataEntry::MIN)?;
-        let mut first = None;
-        for index in 0..count {
-            let at = r.offset();
-            let entries_at = *first.get_or_insert(at);
-            let key = read_entry(r).map_err(|e| e.at_element(index))?;
-            // The frame is at most 1,024 bytes when it is legal, so walking it again is cheaper than
-            // a table of keys.
-            let earlier = r.since(entries_at);
-            let mut keys = RawEntries(&earlier).take(index);
-            if keys.any(|(other, _)| other == key) {
-                let error = Reader::invalid(at, Reason::Text(KEY_TWICE)).within("key");
-                return Err(error.at_element(index));
-            }
-        }
-        let frame = r.since(start);
-        if frame.len() > METADATA_BYTES {
-            let reason = Reason::Above {
-                bound: wide(METADATA_BYTES),
-                actual: wide(frame.len()),
-            };
-            return Err(Reader::invalid(start, reason));
-        }
-        Ok(Self(frame))
+        Self::check(r).map(Self)
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Written {
@@ -195,3 +204,5 @@ impl Layout for MetadataFrame {
 }
 
 standalone!("metadata-frame", MetadataFrame);
+#[cfg(feature = "serde")]
+json::serde_form!(MetadataFrame);

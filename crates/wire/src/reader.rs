@@ -1,7 +1,9 @@
 //! The bounded cursor through which every read goes.
 
 use bytes::Bytes;
+use spotlane_types::ValueError;
 use spotlane_types::kind::MeshOperationKind;
+use spotlane_types::text::Borrowed;
 
 use crate::error::{DecodeError, ErrorKind, Reason};
 use crate::width::wide;
@@ -125,17 +127,17 @@ impl<'a> Reader<'a> {
         self.array()
     }
 
-    /// Reads a short string whose length prefix has been read; `take` judges length and bytes.
+    /// Finds a short string whose length prefix has been read; `borrow` judges length and bytes.
     #[inline]
-    pub(crate) fn prefix<T>(
+    pub(crate) fn borrowed<T>(
         &mut self,
         at: usize,
         len: usize,
-        take: impl FnOnce(&[u8], usize) -> Result<Option<T>, spotlane_types::ValueError>,
-    ) -> Read<T> {
-        match take(self.rest, len) {
+        borrow: impl FnOnce(&'a [u8], usize) -> Result<Option<Borrowed<'a, T>>, ValueError>,
+    ) -> Read<Borrowed<'a, T>> {
+        match borrow(self.rest, len) {
             Ok(Some(value)) => {
-                // `take` found `len` bytes, so the tail exists.
+                // `borrow` found `len` bytes, so the tail exists.
                 self.rest = self.rest.get(len..).unwrap_or_default();
                 Ok(value)
             }
@@ -150,7 +152,7 @@ impl<'a> Reader<'a> {
         at: usize,
         len: usize,
         (min, max): (usize, usize),
-        check: impl FnOnce(&[u8]) -> Result<(), spotlane_types::ValueError>,
+        check: impl FnOnce(&[u8]) -> Result<(), ValueError>,
     ) -> Read<&'a [u8]> {
         if len < min {
             let reason = Reason::Expected {
@@ -184,6 +186,23 @@ impl<'a> Reader<'a> {
         let start = self.offset();
         self.rest = tail;
         Ok(self.input.slice(start..self.offset()))
+    }
+
+    /// The next `len` bytes and the frame they lie in. `at` is where the field began.
+    #[inline]
+    pub(crate) fn part_of_frame(&mut self, at: usize, len: usize) -> Read<(&'a Bytes, &'a [u8])> {
+        let rest: &'a [u8] = self.rest;
+        let Some((part, tail)) = rest.split_at_checked(len) else {
+            return Err(self.truncated(at, len));
+        };
+        self.rest = tail;
+        Ok((self.input, part))
+    }
+
+    /// The bytes of the input from `start` to the cursor.
+    pub(crate) fn bytes_since(&self, start: usize) -> &'a [u8] {
+        let input: &'a Bytes = self.input;
+        input.get(start..self.offset()).unwrap_or_default()
     }
 
     /// The part of the input from `start` to the cursor, as a slice.

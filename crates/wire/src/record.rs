@@ -21,7 +21,9 @@ use crate::command::session::{
     BoundSessionBind, BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute,
     SessionRelocationSeal, SessionRelocationSealed,
 };
-use crate::command::{BOUND_SESSION, Command, Frames, METADATA, PayloadRule, SOURCE_SPOT_ID};
+use crate::command::{
+    BOUND_SESSION, Command, Frames, METADATA, PayloadRule, SOURCE_SPOT_ID, ViewCommand,
+};
 use crate::error::{DecodeError, EncodeError, ErrorKind, Reason};
 use crate::frame_buffer::FrameBuffer;
 #[cfg(feature = "serde")]
@@ -71,12 +73,15 @@ fn bad_header(frame: &Bytes) -> DecodeError {
                     expected: u64::from(byte),
                     actual: u64::from(*found),
                 };
-                return Reader::invalid(at, reason).within(field);
+                return Reader::invalid(at, reason)
+                    .within(field)
+                    .of_record(ANY_RECORD, 0);
             }
-            None => return short_header(frame, field),
+            None => return short_header(frame, field).of_record(ANY_RECORD, 0),
         }
     }
-    short_header(frame, if frame.len() == 3 { "command" } else { "flags" })
+    let field = if frame.len() == 3 { "command" } else { "flags" };
+    short_header(frame, field).of_record(ANY_RECORD, 0)
 }
 
 fn short_header(frame: &Bytes, field: &'static str) -> DecodeError {
@@ -137,16 +142,56 @@ fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
     })
 }
 
+#[inline(always)]
 fn read_command<C: Command>(frames: &[Bytes], flags: u8, pending: MeshOperationKind) -> Read<C> {
-    let read = |frames: &[Bytes]| {
-        let frames = judge::<C>(frames, flags)?;
-        let mut r = Reader::of_body(frames.body, flags, pending);
-        C::read(&mut r, &frames)
-    };
-    read(frames).map_err(|e| {
-        let frame = e.frame();
-        e.of_record(C::NAME, frame)
-    })
+    let frames = judge::<C>(frames, flags)?;
+    let mut r = Reader::of_body(frames.body, flags, pending);
+    C::read(&mut r, &frames)
+}
+
+/// Views a record that has to be of one command: everything is checked and nothing is copied.
+///
+/// This is the short way in for code that compares an address and a few fences before it decides
+/// whether to keep the message; [`ViewCommand::from_view`] makes the command of it then.
+///
+/// # Errors
+/// As [`decode_command`].
+///
+/// ```
+/// use bytes::Bytes;
+/// use spotlane_wire::command::message::NodeSend;
+/// use spotlane_wire::view_command;
+///
+/// let frames =
+///     [Bytes::from_static(b"ZM\x01\x10\x00"), Bytes::from_static(b"\x01\0\0\0\x0a\x01p\x01c\0\0\0\x02hi")];
+/// let view = view_command::<NodeSend>(&frames)?;
+/// assert_eq!(view.payload.packet_name.as_bytes(), b"p");
+/// assert_eq!(view.payload.payload.as_bytes(), b"hi");
+/// # Ok::<(), spotlane_wire::DecodeError>(())
+/// ```
+#[inline]
+pub fn view_command<C: ViewCommand>(frames: &[Bytes]) -> Result<C::View<'_>, DecodeError> {
+    match read_view::<C>(frames) {
+        Ok(view) => Ok(view),
+        Err(error) => Err(named::<C>(error)),
+    }
+}
+
+#[inline]
+fn read_view<C: ViewCommand>(frames: &[Bytes]) -> Read<C::View<'_>> {
+    let header = expect_command::<C>(frames)?;
+    let frames = judge::<C>(frames, header.flags)?;
+    let mut r = Reader::of_body(frames.body, header.flags, MeshOperationKind::None);
+    C::view(&mut r, &frames)
+}
+
+#[cold]
+fn named<C: Command>(error: DecodeError) -> DecodeError {
+    if !error.record().is_empty() {
+        return error;
+    }
+    let frame = error.frame();
+    error.of_record(C::NAME, frame)
 }
 
 /// Decodes a record that has to be of one command.
@@ -159,25 +204,39 @@ pub fn decode_command<C: Command>(
     frames: &[Bytes],
     pending: MeshOperationKind,
 ) -> Result<C, DecodeError> {
+    let header = expect_command::<C>(frames)?;
+    match read_command(frames, header.flags, pending) {
+        Ok(command) => Ok(command),
+        Err(error) => Err(named::<C>(error)),
+    }
+}
+
+#[inline]
+fn expect_command<C: Command>(frames: &[Bytes]) -> Read<Header> {
     let header = first_header(frames)?;
     if header.command != C::ID {
-        let reason = Reason::Expected {
-            expected: u64::from(C::ID),
-            actual: u64::from(header.command),
-        };
-        let error = DecodeError::new(ErrorKind::UnknownCommand, 3, reason);
-        return Err(error.within("command").of_record(C::NAME, 0));
+        return Err(other_command::<C>(header.command));
     }
-    read_command(frames, header.flags, pending)
+    Ok(header)
+}
+
+#[cold]
+fn other_command<C: Command>(command: u8) -> DecodeError {
+    let reason = Reason::Expected {
+        expected: u64::from(C::ID),
+        actual: u64::from(command),
+    };
+    DecodeError::new(ErrorKind::UnknownCommand, 3, reason)
+        .within("command")
+        .of_record(C::NAME, 0)
 }
 
 #[inline]
 fn first_header(frames: &[Bytes]) -> Read<Header> {
-    frames
-        .first()
-        .ok_or_else(|| frame_count(1, 0))
-        .and_then(read_header)
-        .map_err(|e| e.of_record(ANY_RECORD, 0))
+    match frames.first() {
+        Some(frame) => read_header(frame),
+        None => Err(frame_count(1, 0).of_record(ANY_RECORD, 0)),
+    }
 }
 
 /// Encodes one command into `out`, which is cleared before.
@@ -235,7 +294,6 @@ macro_rules! records {
         /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[expect(clippy::exhaustive_enums, reason = "the commands of service-wire v1 are closed")]
-        #[expect(clippy::large_enum_variant, reason = "a box would be an allocation per message")]
         #[expect(missing_docs, reason = "each variant is documented as the command it holds")]
         pub enum Record {
             $($name($name),)+
@@ -262,7 +320,17 @@ macro_rules! records {
             ) -> Result<Self, DecodeError> {
                 let Header { command, flags } = first_header(frames)?;
                 match command {
-                    $($name::ID => read_command::<$name>(frames, flags, pending).map(Self::$name),)+
+                    $($name::ID => {
+                        let frames = match judge::<$name>(frames, flags) {
+                            Ok(frames) => frames,
+                            Err(error) => return Err(named::<$name>(error)),
+                        };
+                        let mut r = Reader::of_body(frames.body, flags, pending);
+                        match $name::read_record(&mut r, &frames) {
+                            Ok(record) => Ok(record),
+                            Err(error) => Err(named::<$name>(error)),
+                        }
+                    })+
                     // WR-3: before the body is looked at.
                     other => Err(unknown_command(other)),
                 }
@@ -451,5 +519,21 @@ impl Record {
             }
             Ok(record)
         })
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// A reply is read as one to an operation without a tail; use [`Record::from_json`] for others (WR-21).
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Record {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let node = Node::deserialize(deserializer)?;
+        Self::from_json(node, MeshOperationKind::None).map_err(serde::de::Error::custom)
     }
 }

@@ -9,13 +9,16 @@ use spotlane_types::kind::{BindingState, SessionRouteAction};
 
 #[cfg(feature = "serde")]
 use crate::json::{self, JsonError, Node};
-use crate::layout::{Layout, standalone, wire_envelope, wire_option, wire_struct, wire_union};
+use crate::layout::{
+    Layout, field_view, standalone, wire_envelope, wire_option, wire_struct, wire_union,
+};
 use crate::reader::{Read, Reader};
+use crate::view::Viewed;
 use crate::writer::{Writer, Written};
 
 wire_struct! {
     /// Names one incarnation of an Actor.
-    "actor-ref" struct ActorRef {
+    "actor-ref" struct ActorRef view ActorRefView {
         /// The address, which a later incarnation may reuse.
         actor_id: ActorId = "actorId",
         /// The incarnation.
@@ -23,7 +26,7 @@ wire_struct! {
     }
 
     /// Names one incarnation of a Spot.
-    "spot-ref" struct SpotRef {
+    "spot-ref" struct SpotRef view SpotRefView {
         /// The address, which a later incarnation may reuse.
         spot_id: SpotId = "spotId",
         /// The incarnation.
@@ -37,7 +40,7 @@ wire_struct! {
     }
 
     /// Ties a message to one tenure of an Actor.
-    "actor-route-fence" struct ActorRouteFence {
+    "actor-route-fence" struct ActorRouteFence view ActorRouteFenceView {
         /// The Actor.
         actor: ActorRef = "actor",
         /// The node that is believed to own it.
@@ -52,7 +55,7 @@ wire_struct! {
     }
 
     /// Ties a message to one tenure of a Spot.
-    "spot-route-fence" struct SpotRouteFence {
+    "spot-route-fence" struct SpotRouteFence view SpotRouteFenceView {
         /// The Spot.
         spot: SpotRef = "spot",
         /// The node that is believed to own it.
@@ -198,25 +201,41 @@ wire_union! {
     }
 }
 
+impl Viewed for Option<ActorRef> {
+    type View<'a> = Option<ActorRefView<'a>>;
+
+    #[inline]
+    fn view<'a>(r: &mut Reader<'a>) -> Read<Option<ActorRefView<'a>>> {
+        let at = r.offset();
+        let len = match r.u8() {
+            Ok(0) => return Ok(None),
+            Ok(len) => usize::from(len),
+            Err(error) => return Err(error.within("actorId")),
+        };
+        let actor_id = match r.borrowed(at, len, ActorId::borrow_prefix) {
+            Ok(actor_id) => actor_id,
+            Err(error) => return Err(error.within("actorId")),
+        };
+        let object_generation = field_view!(r, ObjectGeneration, "generation");
+        Ok(Some(ActorRefView {
+            actor_id,
+            object_generation,
+        }))
+    }
+
+    #[inline(always)]
+    fn from_view(view: &Option<ActorRefView<'_>>) -> Self {
+        view.as_ref().map(ActorRef::from_view)
+    }
+}
+
 /// `optional-actor-ref`: an empty id without generation, or both.
 impl Layout for Option<ActorRef> {
     const MIN: usize = 1;
 
     #[inline]
     fn read(r: &mut Reader<'_>) -> Read<Self> {
-        let at = r.offset();
-        let len = usize::from(r.u8().map_err(|e| e.within("actorId"))?);
-        if len == 0 {
-            return Ok(None);
-        }
-        let actor_id = r
-            .prefix(at, len, ActorId::from_prefix)
-            .map_err(|e| e.within("actorId"))?;
-        let object_generation = ObjectGeneration::read(r).map_err(|e| e.within("generation"))?;
-        Ok(Some(ActorRef {
-            actor_id,
-            object_generation,
-        }))
+        Self::view(r).map(|view| Self::from_view(&view))
     }
 
     #[inline]

@@ -17,6 +17,7 @@ use spotlane_types::kind::{FailureCode, RelocationPhase, RelocationRole, Statefu
 use spotlane_types::kind::{TerminalResult, TimerOverrunPolicyKind};
 use spotlane_types::time::UnixMillis;
 
+use crate::blob::{DurableBlob, ParticipantMutation, StateBlob};
 use crate::error::{Breach, Reason};
 use crate::frozen::FrozenRecord;
 #[cfg(feature = "serde")]
@@ -24,7 +25,6 @@ use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, standalone, wire_envelope, wire_struct, wire_union, wire_vector};
 use crate::reader::{Read, Reader};
 use crate::reference::{ActorRef, SpotRef};
-use crate::scalar::{DurableBlob, ParticipantMutation, StateBlob};
 use crate::terminal::check_terminal;
 use crate::width::{narrow, wide};
 use crate::writer::{Writer, Written};

@@ -1,6 +1,5 @@
 //! Layouts of numbers, texts, ids and enums.
 
-use bytes::Bytes;
 use spotlane_types::count::{
     ApplicationVersion, AvailableCapacity, BoundaryRecordCount, CapacityLimit, ChunkLength,
     Correlation, CreationRequestSize, DeliveryIndex, HopCount, InboxSequence, MaxCatchUpTicks,
@@ -32,7 +31,7 @@ use spotlane_types::kind::{
     SourceCleanupState, SpotAuthorityState, SpotKind, StatefulObjectKind, TerminalResult,
     TimerOverrunPolicyKind, UserSpotCreateResult,
 };
-use spotlane_types::text::{MetadataValue, NonEmptyText16, Text8, Text16};
+use spotlane_types::text::{Borrowed, MetadataValue, NonEmptyText16, Text8, Text16};
 use spotlane_types::time::{DeadlineUnixMillis, UnixMillis};
 
 use crate::error::Reason;
@@ -40,7 +39,7 @@ use crate::error::Reason;
 use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, standalone};
 use crate::reader::{Read, Reader};
-use crate::width::wide;
+use crate::view::Viewed;
 use crate::writer::{Writer, Written};
 
 /// Plain numbers.
@@ -123,6 +122,20 @@ standalone!("bool8", bool);
 /// Newtypes over a number.
 macro_rules! numbers {
     ($($ty:ident: $repr:ident $bytes:literal $to:ident $from:expr;)+) => {$(
+        impl Viewed for $ty {
+            type View<'a> = Self;
+
+            #[inline]
+            fn view(r: &mut Reader<'_>) -> Read<Self> {
+                Self::read(r)
+            }
+
+            #[inline(always)]
+            fn from_view(view: &Self) -> Self {
+                *view
+            }
+        }
+
         impl Layout for $ty {
             const MIN: usize = $bytes;
 
@@ -342,9 +355,7 @@ macro_rules! strings {
 
             #[inline]
             fn read(r: &mut Reader<'_>) -> Read<Self> {
-                let at = r.offset();
-                let len = usize::from(r.$prefix()?);
-                r.prefix(at, len, Self::from_prefix)
+                Self::view(r).map(Self::from_borrowed)
             }
 
             #[inline]
@@ -367,15 +378,41 @@ macro_rules! strings {
     )+};
 }
 
+macro_rules! string_views {
+    ($($ty:ident: $prefix:ident;)+) => {$(
+        impl Viewed for $ty {
+            type View<'a> = Borrowed<'a, Self>;
+
+            #[inline]
+            fn view<'a>(r: &mut Reader<'a>) -> Read<Borrowed<'a, Self>> {
+                let at = r.offset();
+                let len = usize::from(r.$prefix()?);
+                r.borrowed(at, len, Self::borrow_prefix)
+            }
+
+            #[inline(always)]
+            fn from_view(view: &Borrowed<'_, Self>) -> Self {
+                Self::from_borrowed(*view)
+            }
+        }
+    )+};
+}
+
 /// The bound of each string type fits its prefix, so the conversion cannot fail.
 macro_rules! write_string {
-    ($w:ident, $value:expr, $prefix:ident) => {{
+    ($w:ident, $value:expr, u8) => {
+        match $value.as_padded() {
+            Some((padded, len)) => $w.put_short(len, padded),
+            None => write_string!(@long $w, $value, u8),
+        }
+    };
+    ($w:ident, $value:expr, u16) => {
+        write_string!(@long $w, $value, u16)
+    };
+    (@long $w:ident, $value:expr, $prefix:ident) => {{
         let bytes = $value.as_bytes();
         $w.$prefix($prefix::try_from(bytes.len()).unwrap_or($prefix::MAX));
-        match $value.as_padded() {
-            Some((padded, len)) => $w.put_padded(padded, len),
-            None => $w.put(bytes),
-        }
+        $w.put(bytes);
     }};
 }
 
@@ -410,6 +447,37 @@ strings! {
     ServerRid: u8 1, new, to_hex, Node::hex;
 }
 
+string_views! {
+    Text8: u8;
+    ActorId: u8;
+    SpotId: u8;
+    OwnerId: u8;
+    MeshName: u8;
+    ChannelName: u8;
+    Topic: u8;
+    StableType: u8;
+    SecurityIdentity: u8;
+    ReservationId: u8;
+    DescriptorVersion: u8;
+    TimerName: u8;
+    HandlerType: u8;
+    ProtocolCapability: u8;
+    MetadataKey: u8;
+    RecoveryReference: u8;
+    PacketName: u8;
+    ContentType: u8;
+    MetadataValue: u16;
+    Text16: u16;
+    NonEmptyText16: u16;
+    Endpoint: u16;
+    StoreVersion: u16;
+    CreationContentReference: u16;
+    RelocationReference: u16;
+    NodeRid: u8;
+    SessionRid: u8;
+    ServerRid: u8;
+}
+
 standalone!("text8", Text8);
 standalone!("text16", Text16);
 standalone!("nonempty-text16", NonEmptyText16);
@@ -434,7 +502,7 @@ macro_rules! optional_strings {
                 let at = r.offset();
                 match usize::from(r.u8()?) {
                     0 => Ok(None),
-                    len => r.prefix(at, len, $ty::from_prefix).map(Some),
+                    len => r.borrowed(at, len, $ty::borrow_prefix).map($ty::from_borrowed).map(Some),
                 }
             }
 
@@ -481,7 +549,8 @@ impl Layout for MaintenanceWave {
     fn read(r: &mut Reader<'_>) -> Read<Self> {
         let at = r.offset();
         let len = usize::from(r.u8()?);
-        r.prefix(at, len, Self::from_prefix)
+        r.borrowed(at, len, Self::borrow_prefix)
+            .map(Self::from_borrowed)
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Written {
@@ -503,6 +572,20 @@ impl Layout for MaintenanceWave {
 /// Ids of two words.
 macro_rules! wide_ids {
     ($($contract:literal $ty:ident;)+) => {$(
+        impl Viewed for $ty {
+            type View<'a> = Self;
+
+            #[inline]
+            fn view(r: &mut Reader<'_>) -> Read<Self> {
+                Self::read(r)
+            }
+
+            #[inline(always)]
+            fn from_view(view: &Self) -> Self {
+                *view
+            }
+        }
+
         impl Layout for $ty {
             const MIN: usize = 16;
 
@@ -517,8 +600,8 @@ macro_rules! wide_ids {
 
             #[inline]
             fn write(&self, w: &mut Writer<'_>) -> Written {
-                w.u64(self.high());
-                w.u64(self.low());
+                let wide = (u128::from(self.high()) << 64) | u128::from(self.low());
+                w.put(&wide.to_be_bytes());
                 Ok(())
             }
 
@@ -644,131 +727,5 @@ impl Layout for RawSha256 {
 }
 
 standalone!("sha256-raw", RawSha256);
-
-/// Byte strings that are slices of the input: payloads and blobs.
-macro_rules! blobs {
-    ($(
-        $(#[$meta:meta])*
-        $contract:literal $ty:ident: $prefix:ident $prefix_bytes:literal, $min:literal ..= $max:expr;
-    )+) => {$(
-        $(#[$meta])*
-        #[doc = concat!("\n\nContract: `", $contract, "`. A slice of the received buffer (WR-7).")]
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct $ty(Bytes);
-
-        impl $ty {
-            /// The least number of bytes.
-            pub const BYTES_MIN: u64 = $min;
-            /// The greatest number of bytes.
-            pub const BYTES_MAX: u64 = $max;
-
-            /// Takes bytes after checking their number.
-            ///
-            /// # Errors
-            /// The length is outside [`Self::BYTES_MIN`] to [`Self::BYTES_MAX`]. The bytes are
-            /// given back.
-            pub fn new(bytes: Bytes) -> Result<Self, BlobError> {
-                let len = wide(bytes.len());
-                if !(Self::BYTES_MIN..=Self::BYTES_MAX).contains(&len) {
-                    let (min, max) = (Self::BYTES_MIN, Self::BYTES_MAX);
-                    return Err(BlobError { bytes, min, max });
-                }
-                Ok(Self(bytes))
-            }
-
-            /// The bytes; cloning them is cheap.
-            pub const fn as_bytes(&self) -> &Bytes {
-                &self.0
-            }
-
-            /// Gives the bytes back.
-            pub fn into_bytes(self) -> Bytes {
-                self.0
-            }
-        }
-
-        impl Layout for $ty {
-            const MIN: usize = $prefix_bytes + $min;
-
-            #[inline]
-            fn read(r: &mut Reader<'_>) -> Read<Self> {
-                let at = r.offset();
-                let len = u64::from(r.$prefix()?);
-                if len < Self::BYTES_MIN {
-                    let reason = Reason::Expected { expected: Self::BYTES_MIN, actual: len };
-                    return Err(Reader::invalid(at, reason));
-                }
-                if len > Self::BYTES_MAX {
-                    let reason = Reason::Above { bound: Self::BYTES_MAX, actual: len };
-                    return Err(Reader::invalid(at, reason));
-                }
-                let len = r.length(at, len)?;
-                r.slice(at, len).map(Self)
-            }
-
-            #[inline]
-            fn write(&self, w: &mut Writer<'_>) -> Written {
-                w.$prefix($prefix::try_from(self.0.len()).unwrap_or($prefix::MAX));
-                w.payload(&self.0);
-                Ok(())
-            }
-
-            #[cfg(feature = "serde")]
-            fn to_json(&self) -> Node {
-                json::to_hex(&self.0)
-            }
-
-            #[cfg(feature = "serde")]
-            fn from_json(node: Node) -> Result<Self, JsonError> {
-                Self::new(Bytes::from(node.hex()?)).map_err(|e| JsonError::new(e.to_string()))
-            }
-        }
-
-        standalone!($contract, $ty);
-    )+};
-}
-
-/// Bytes that are too many or too few for their place. A mistake of the caller, who gets them back.
-#[derive(Clone, PartialEq, Eq)]
-pub struct BlobError {
-    bytes: Bytes,
-    min: u64,
-    max: u64,
-}
-
-impl BlobError {
-    /// The bytes that were refused.
-    pub fn into_bytes(self) -> Bytes {
-        self.bytes
-    }
-}
-
-impl core::fmt::Debug for BlobError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "BlobError({self})")
-    }
-}
-
-impl core::fmt::Display for BlobError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { bytes, min, max } = self;
-        write!(f, "{} bytes are outside {min} to {max} bytes", bytes.len())
-    }
-}
-
-impl core::error::Error for BlobError {}
-
-blobs! {
-    /// Opaque bytes with a two-byte length.
-    "blob16" Blob16: u16 2, 0..=65_535;
-    /// Opaque bytes with a two-byte length, at least one.
-    "nonempty-blob16" NonEmptyBlob16: u16 2, 1..=65_535;
-    /// What an application sent, without its envelope.
-    "application-payload-bytes" PayloadBytes: u32 4, 0..=4_294_966_774;
-    /// A stored blob or one relocation chunk.
-    "durable-blob" DurableBlob: u32 4, 0..=67_108_864;
-    /// The state of one participant of a move.
-    "durable-state-blob" StateBlob: u64 8, 0..=274_877_906_944;
-    /// The encoded change of one participant of a stored aggregate.
-    "aggregate-participant-mutation-bytes" ParticipantMutation: u32 4, 1..=1_048_576;
-}
+#[cfg(feature = "serde")]
+json::serde_form!(RawSha256);

@@ -89,17 +89,20 @@ impl<'b> Writer<'b> {
         self.at = end;
     }
 
-    /// Writes `bytes[..len]`, copying the whole array where there is room, which is faster.
+    /// Writes a length of one byte and `bytes[..len]`, copying the whole array, which is faster.
     #[inline]
-    pub(crate) fn put_padded<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
-        let end = self.at.saturating_add(N);
+    pub(crate) fn put_short<const N: usize>(&mut self, len: u8, bytes: &[u8; N]) {
+        debug_assert!(self.tail.is_none(), "a payload ends its output");
+        let start = self.at.saturating_add(1);
+        let end = start.saturating_add(N);
         if end > self.buf.len() {
             self.grow(end);
         }
-        if let Some(place) = self.buf.get_mut(self.at..end) {
+        if let Some([first, place @ ..]) = self.buf.get_mut(self.at..end) {
+            *first = len;
             place.copy_from_slice(bytes);
         }
-        self.at = self.at.saturating_add(len);
+        self.at = start.saturating_add(usize::from(len));
     }
 
     #[inline]

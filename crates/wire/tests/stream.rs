@@ -13,6 +13,7 @@ use spotlane_types::generation::{
 use spotlane_types::id::{NodeRid, OperationId, RelocationId};
 use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
 use spotlane_types::time::UnixMillis;
+use spotlane_wire::blob::{PayloadBytes, StateBlob};
 use spotlane_wire::checksum::crc32c;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::payload::{ApplicationPayload, MetadataEntry, MetadataFrame};
@@ -21,7 +22,6 @@ use spotlane_wire::relocation::{
     ParticipantState, ParticipantStates, PendingTimerTick, PendingTimerTicks, RelocationEnvelope,
     RelocationObject, SavedWork, SavedWorkEntry, TimerRegistration, TimerRegistrations,
 };
-use spotlane_wire::scalar::{PayloadBytes, StateBlob};
 use spotlane_wire::stream::{
     ChunkBytes, EnvelopeDecoder, EnvelopeEncoder, EnvelopeHead, EnvelopeItem, EnvelopeSummary,
 };
@@ -175,15 +175,19 @@ fn encode(envelope: &RelocationEnvelope, chunk: u32) -> (EnvelopeSummary, Vec<By
     }
     let saved = envelope.saved_work.as_slice();
     let mut encoder = encoder.work(count(saved.len())).unwrap();
-    saved.iter().for_each(|entry| encoder.entry(entry).unwrap());
+    for entry in saved {
+        encoder.entry(entry).unwrap();
+    }
     let timers = envelope.timer_registrations.as_slice();
     let mut encoder = encoder.timers(count(timers.len())).unwrap();
-    timers
-        .iter()
-        .for_each(|timer| encoder.timer(timer).unwrap());
+    for timer in timers {
+        encoder.timer(timer).unwrap();
+    }
     let ticks = envelope.pending_timer_ticks.as_slice();
     let mut encoder = encoder.ticks(count(ticks.len())).unwrap();
-    ticks.iter().for_each(|tick| encoder.tick(tick).unwrap());
+    for tick in ticks {
+        encoder.tick(tick).unwrap();
+    }
     let (summary, rest) = encoder.finish().unwrap();
     chunks.extend(rest);
     (summary, chunks)
@@ -303,7 +307,7 @@ fn a_chunk_inside_one_state_is_a_slice_of_it() {
     let state = Bytes::from(vec![1; 4096]);
     let here = state.as_ptr_range();
     let mut encoder = EnvelopeEncoder::new(&head(), 1, ChunkBytes::new(512).unwrap()).unwrap();
-    encoder.state(participant(1), Some(state.clone())).unwrap();
+    encoder.state(participant(1), Some(state)).unwrap();
     let chunks: Vec<Bytes> = std::iter::from_fn(|| encoder.take_chunk()).collect();
     let inside = chunks
         .iter()

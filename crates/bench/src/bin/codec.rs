@@ -2,7 +2,8 @@
 //!
 //! Every contender walks through the same 256 records, each in its best form:
 //!
-//! * **ours**: frames are slices of one receive buffer; the decoded record owns its ids and borrows
+//! * **ours**: `view` checks everything and copies nothing, which is what `rkyv` does; `decode` gives
+//!   a value of its own, which is what `prost` does. Frames are slices of one receive buffer; the decoded record owns its ids and borrows
 //!   the payload (WR-7). Encoding goes into a reused [`FrameBuffer`], in which a payload of 512 bytes
 //!   or more stays a part of its own instead of being copied.
 //! * **prost**: messages are slices of one receive buffer too, byte fields are slices of it
@@ -25,7 +26,7 @@ use rkyv::util::AlignedVec;
 use spotlane_bench::{Bench, nanoseconds};
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::command::message::ActorSend;
-use spotlane_wire::{FrameBuffer, Record, decode_command, encode_command};
+use spotlane_wire::{FrameBuffer, Record, decode_command, encode_command, view_command};
 
 const SIZES: [(&str, usize); 2] = [("64B", 64), ("1KiB", 1 << 10)];
 const NAMES: [(&str, bool); 2] = [("actor_send", false), ("actor_send_session", true)];
@@ -83,6 +84,15 @@ impl Case {
         let Self { name, size, .. } = self;
         let prost = &self.prost.encoded;
         let rkyv = &self.rkyv.encoded;
+        let frames = Rc::clone(&self.ours.encoded);
+        let view = per_record(slice, frames, |frames| {
+            black_box(&view_command::<ActorSend>(frames));
+        });
+        bench
+            .figure(format!("codec.{name}.view.{size}"), "ns", view)
+            .peer("prost", prost_decode(slice, prost))
+            .peer("rkyv_checked", rkyv_decode(slice, rkyv));
+
         let frames = Rc::clone(&self.ours.encoded);
         let decode = per_record(slice, frames, |frames| {
             black_box(&decode_command::<ActorSend>(
@@ -236,10 +246,10 @@ mod sample {
         OwnerLeaseGeneration,
     };
     use spotlane_types::id::{ActorId, NodeRid, OperationId, SessionRid};
+    use spotlane_wire::blob::PayloadBytes;
     use spotlane_wire::command::message::{ActorSend, BoundSessionTail};
     use spotlane_wire::payload::{ApplicationPayload, MetadataEntry, MetadataFrame};
     use spotlane_wire::reference::{ActorRef, ActorRouteFence};
-    use spotlane_wire::scalar::PayloadBytes;
 
     type Made<T> = Result<T, Box<dyn Error>>;
 

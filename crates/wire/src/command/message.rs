@@ -11,11 +11,12 @@ use crate::json::{JsonError, Node};
 use crate::layout::{Layout, wire_struct};
 use crate::reader::{Read, Reader};
 use crate::reference::{ActorRef, ActorRouteFence, SpotRouteFence};
+use crate::view::Viewed;
 use crate::writer::{Writer, Written};
 
 wire_struct! {
     /// Which client session a message came from, and its place in the order of that session.
-    "optional-bound-session-tail" struct BoundSessionTail {
+    "optional-bound-session-tail" struct BoundSessionTail view BoundSessionTailView {
         /// The session.
         source_session_rid: SessionRid = "sourceSessionRid",
         /// Its binding to the Actor.
@@ -25,16 +26,30 @@ wire_struct! {
     }
 }
 
+impl Viewed for Option<BoundSessionTail> {
+    type View<'a> = Option<BoundSessionTailView<'a>>;
+
+    #[inline]
+    fn view<'a>(r: &mut Reader<'a>) -> Read<Option<BoundSessionTailView<'a>>> {
+        if r.flags() & (BOUND_SESSION | SOURCE_SPOT_ID) == 0 {
+            return Ok(None);
+        }
+        BoundSessionTail::view(r).map(Some)
+    }
+
+    #[inline(always)]
+    fn from_view(view: &Option<BoundSessionTailView<'_>>) -> Self {
+        view.as_ref().map(BoundSessionTail::from_view)
+    }
+}
+
 /// WR-2: the tail is there exactly with both flags, which are set together or not at all.
 impl Layout for Option<BoundSessionTail> {
     const MIN: usize = 0;
 
     #[inline]
     fn read(r: &mut Reader<'_>) -> Read<Self> {
-        if r.flags() & (BOUND_SESSION | SOURCE_SPOT_ID) == 0 {
-            return Ok(None);
-        }
-        BoundSessionTail::read(r).map(Some)
+        Self::view(r).map(|view| Self::from_view(&view))
     }
 
     #[inline]
@@ -55,22 +70,22 @@ impl Layout for Option<BoundSessionTail> {
 
 wire_command! {
     /// A message to a node.
-    16 "nodeSend" command NodeSend frames [metadata payload] {}
+    16 "nodeSend" command NodeSend frames [metadata payload] view NodeSendView {}
 
     /// A request to a node.
-    17 "nodeRequest" command NodeRequest frames [metadata payload] {
+    17 "nodeRequest" command NodeRequest frames [metadata payload] view NodeRequestView {
         /// What the reply repeats.
         correlation: Correlation = "correlation",
     }
 
     /// A message on a channel.
-    18 "channelSend" command ChannelSend frames [metadata payload] {
+    18 "channelSend" command ChannelSend frames [metadata payload] view ChannelSendView {
         /// The channel.
         channel_name: ChannelName = "channelName",
     }
 
     /// A request on a channel.
-    19 "channelRequest" command ChannelRequest frames [metadata payload] {
+    19 "channelRequest" command ChannelRequest frames [metadata payload] view ChannelRequestView {
         /// What the reply repeats.
         correlation: Correlation = "correlation",
         /// The channel.
@@ -78,7 +93,7 @@ wire_command! {
     }
 
     /// A message to a Spot.
-    21 "spotSend" command SpotSend frames [metadata payload] {
+    21 "spotSend" command SpotSend frames [metadata payload] view SpotSendView {
         /// What deduplicates it.
         operation: OperationId = "operation",
         /// How often it was forwarded.
@@ -90,7 +105,7 @@ wire_command! {
     }
 
     /// A request to a Spot.
-    22 "spotRequest" command SpotRequest frames [metadata payload] {
+    22 "spotRequest" command SpotRequest frames [metadata payload] view SpotRequestView {
         /// What the reply repeats.
         correlation: Correlation = "correlation",
         /// What deduplicates it.
@@ -104,7 +119,7 @@ wire_command! {
     }
 
     /// A message to all subscribers of a topic.
-    23 "logicalMulticast" command LogicalMulticast frames [metadata payload] {
+    23 "logicalMulticast" command LogicalMulticast frames [metadata payload] view LogicalMulticastView {
         /// The channel.
         channel_name: ChannelName = "channelName",
         /// The topic.
@@ -114,7 +129,7 @@ wire_command! {
     }
 
     /// A message to an Actor.
-    24 "actorSend" command ActorSend frames [metadata payload]
+    24 "actorSend" command ActorSend frames [metadata payload] view ActorSendView
         flags 0x06 from bound_session_tail
     {
         /// What deduplicates it.
@@ -130,7 +145,7 @@ wire_command! {
     }
 
     /// A request to an Actor.
-    25 "actorRequest" command ActorRequest frames [metadata payload]
+    25 "actorRequest" command ActorRequest frames [metadata payload] view ActorRequestView
         flags 0x06 from bound_session_tail
     {
         /// What the reply repeats.

@@ -20,6 +20,7 @@ use crate::json::{JsonError, Members, ObjectReader};
 use crate::layout::Layout;
 use crate::payload::{ApplicationPayload, MetadataFrame};
 use crate::reader::{Read, Reader};
+use crate::view::{MetadataView, PayloadView, Viewed as _};
 use crate::writer::{Writer, Written};
 
 /// Flag of a record with a metadata frame.
@@ -49,7 +50,7 @@ pub struct Frames<'a> {
     pub(crate) payload: Option<&'a Bytes>,
 }
 
-impl Frames<'_> {
+impl<'a> Frames<'a> {
     /// The metadata frame.
     fn metadata(&self) -> Read<Option<MetadataFrame>> {
         self.metadata
@@ -63,6 +64,34 @@ impl Frames<'_> {
         self.payload
             .map(|bytes| whole(bytes).map_err(|e| e.within("payload").of_record("", frame)))
             .transpose()
+    }
+
+    #[inline]
+    fn metadata_view(&self) -> Read<Option<MetadataView<'a>>> {
+        let Some(frame) = self.metadata else {
+            return Ok(None);
+        };
+        match MetadataView::of_frame(frame) {
+            Ok(view) => Ok(Some(view)),
+            Err(error) => Err(error.within("metadata").of_record("", 1)),
+        }
+    }
+
+    #[inline]
+    fn payload_view(&self) -> Read<PayloadView<'a>> {
+        // The number of frames was compared with the payload rule of the command before.
+        let Some(frame) = self.payload else {
+            return Err(crate::record::frame_count(2, 1));
+        };
+        let mut r = Reader::new(frame);
+        let view = ApplicationPayload::view(&mut r).and_then(|view| r.finish().map(|()| view));
+        match view {
+            Ok(view) => Ok(view),
+            Err(error) => {
+                let frame = 1_usize.saturating_add(usize::from(self.metadata.is_some()));
+                Err(error.within("payload").of_record("", frame))
+            }
+        }
     }
 
     fn payload(&self) -> Read<ApplicationPayload> {
@@ -101,7 +130,11 @@ pub trait Command: Sized + Into<crate::record::Record> {
     fn payload_frame(&self) -> Option<&ApplicationPayload>;
 
     #[doc(hidden)]
-    fn read(r: &mut Reader<'_>, frames: &Frames<'_>) -> Read<Self>;
+    fn read<'a>(r: &mut Reader<'a>, frames: &Frames<'a>) -> Read<Self>;
+    #[doc(hidden)]
+    fn read_record<'a>(r: &mut Reader<'a>, frames: &Frames<'a>) -> Read<crate::record::Record> {
+        Self::read(r, frames).map(Into::into)
+    }
     #[doc(hidden)]
     fn write_body(&self, w: &mut Writer<'_>) -> Written;
     #[cfg(feature = "serde")]
@@ -116,6 +149,19 @@ pub trait Command: Sized + Into<crate::record::Record> {
     ) -> Result<Self, JsonError>;
 }
 
+/// A command that can be looked at in its frames before anything is copied.
+///
+/// Sealed: the application messages, whose way in is short.
+pub trait ViewCommand: Command {
+    /// A checked record that borrows from its frames.
+    type View<'a>;
+
+    #[doc(hidden)]
+    fn view<'a>(r: &mut Reader<'a>, frames: &Frames<'a>) -> Read<Self::View<'a>>;
+    /// Copies what was viewed; the payload stays a slice of its frame.
+    fn from_view(view: &Self::View<'_>) -> Self;
+}
+
 /// Declares commands: id, contract name, frames beside the body, fields in wire order.
 ///
 /// `frames [metadata payload]` and so on name the frames beside the body; `payload?` is optional.
@@ -123,7 +169,9 @@ macro_rules! wire_command {
     ($(
         $(#[$meta:meta])*
         $id:literal $contract:literal command $name:ident
-        frames [$($frame:tt)*] $(flags $flags:literal from $flag_field:ident)? $(rule $rule:path)? {
+        frames [$($frame:tt)*] $(view $view:ident)?
+        $(flags $flags:literal from $flag_field:ident)? $(rule $rule:path)?
+        {
             $($(#[$field_meta:meta])* $field:ident: $ty:ty = $wire:tt,)*
         }
     )+) => {$(
@@ -164,19 +212,8 @@ macro_rules! wire_command {
                 $crate::command::payload_of!(self, [$($frame)*])
             }
 
-            #[inline]
-            fn read(
-                r: &mut $crate::reader::Reader<'_>,
-                frames: &$crate::command::Frames<'_>,
-            ) -> $crate::reader::Read<Self> {
-                $(let $field = $crate::layout::field_read!(r, $ty, $wire);)*
-                r.finish()?;
-                let record = $crate::command::command_value!(
-                    frames, [$($frame)*], { $($field,)* }
-                );
-                $crate::layout::rule_or_none!($($rule)?)(&record)
-                    .map_err(|breach: $crate::error::Breach| breach.into_decode(0))?;
-                Ok(record)
+            $crate::command::command_read! {
+                $name [$($view)?] [$($frame)*] [$($rule)?] { $($field: $ty = $wire,)* }
             }
 
             #[inline]
@@ -214,12 +251,118 @@ macro_rules! wire_command {
             }
         }
 
+        $crate::command::command_view! {
+            [$($view)?] [$($frame)*] $contract $name {
+                $($(#[$field_meta])* $field: $ty = $wire,)*
+            }
+        }
+
         impl From<$name> for $crate::record::Record {
             fn from(command: $name) -> Self {
                 Self::$name(command)
             }
         }
     )+};
+}
+
+/// How a command is read: field by field, or by way of its view.
+macro_rules! command_read {
+    ($name:ident [] [$($frame:tt)*] [$($rule:path)?] { $($field:ident: $ty:ty = $wire:tt,)* }) => {
+        #[inline]
+        fn read<'a>(
+            r: &mut $crate::reader::Reader<'a>,
+            frames: &$crate::command::Frames<'a>,
+        ) -> $crate::reader::Read<Self> {
+            $(let $field = $crate::layout::field_read!(r, $ty, $wire);)*
+            r.finish()?;
+            let record = $crate::command::command_value!(
+                frames, [$($frame)*], { $($field,)* }
+            );
+            $crate::layout::rule_or_none!($($rule)?)(&record)
+                .map_err(|breach: $crate::error::Breach| breach.into_decode(0))?;
+            Ok(record)
+        }
+    };
+    ($name:ident [$view:ident] [$($frame:tt)*] [] { $($fields:tt)* }) => {
+        #[inline(always)]
+        fn read<'a>(
+            r: &mut $crate::reader::Reader<'a>,
+            frames: &$crate::command::Frames<'a>,
+        ) -> $crate::reader::Read<Self> {
+            match <Self as $crate::command::ViewCommand>::view(r, frames) {
+                Ok(view) => Ok(<Self as $crate::command::ViewCommand>::from_view(&view)),
+                Err(error) => Err(error),
+            }
+        }
+
+        // Built where it ends up: a command that is moved into the record costs as much again.
+        #[inline(always)]
+        fn read_record<'a>(
+            r: &mut $crate::reader::Reader<'a>,
+            frames: &$crate::command::Frames<'a>,
+        ) -> $crate::reader::Read<$crate::record::Record> {
+            match <Self as $crate::command::ViewCommand>::view(r, frames) {
+                Ok(view) => Ok($crate::record::Record::$name(
+                    <Self as $crate::command::ViewCommand>::from_view(&view),
+                )),
+                Err(error) => Err(error),
+            }
+        }
+    };
+}
+
+/// The view of a command, for those that have one.
+macro_rules! command_view {
+    ([] $($rest:tt)*) => {};
+    ([$view:ident] [metadata payload] $contract:literal $name:ident {
+        $($(#[$field_meta:meta])* $field:ident: $ty:ty = $wire:tt,)*
+    }) => {
+        #[doc = concat!("A checked `", $contract, "`, where it lies in its frames.")]
+        #[derive(Clone, Copy, Debug)]
+        #[expect(clippy::exhaustive_structs, reason = "mirrors a closed command of the contract")]
+        pub struct $view<'a> {
+            $($(#[$field_meta])* pub $field: <$ty as $crate::view::Viewed>::View<'a>,)*
+            /// The metadata of the message.
+            pub metadata: Option<$crate::view::MetadataView<'a>>,
+            /// The message.
+            pub payload: $crate::view::PayloadView<'a>,
+        }
+
+        impl $crate::command::ViewCommand for $name {
+            type View<'a> = $view<'a>;
+
+            #[inline]
+            fn view<'a>(
+                r: &mut $crate::reader::Reader<'a>,
+                frames: &$crate::command::Frames<'a>,
+            ) -> $crate::reader::Read<$view<'a>> {
+                $(let $field = $crate::layout::field_view!(r, $ty, $wire);)*
+                r.finish()?;
+                let metadata = match frames.metadata_view() {
+                    Ok(metadata) => metadata,
+                    Err(error) => return Err(error),
+                };
+                let payload = match frames.payload_view() {
+                    Ok(payload) => payload,
+                    Err(error) => return Err(error),
+                };
+                Ok($view { $($field,)* metadata, payload })
+            }
+
+            #[inline(always)]
+            fn from_view(view: &$view<'_>) -> Self {
+                // First what could unwind: ids that are built before it would have to be kept apart
+                // from their place in the struct, which costs as much as building them.
+                let payload = view.payload.payload.to_bytes();
+                let metadata = view.metadata.as_ref().map($crate::view::MetadataView::to_frame);
+                Self {
+                    $($field: <$ty as $crate::view::Viewed>::from_view(&view.$field),)*
+                    metadata,
+                    payload: view.payload.with_bytes(payload),
+                }
+            }
+        }
+    };
 }
 
 macro_rules! command_struct {
@@ -346,5 +489,6 @@ macro_rules! command_from_json {
 #[cfg(feature = "serde")]
 pub(crate) use command_from_json;
 pub(crate) use {
-    command_struct, command_value, frame_flags, metadata_of, payload_of, payload_rule, wire_command,
+    command_read, command_struct, command_value, command_view, frame_flags, metadata_of,
+    payload_of, payload_rule, wire_command,
 };

@@ -8,10 +8,10 @@ use spotlane_types::id::{NodeRid, RelocationId};
 use spotlane_types::kind::{FailureCode, RelocationRole};
 
 use super::wire_command;
+use crate::blob::DurableBlob;
 use crate::frozen::FrozenRecord;
 use crate::reference::{RelocationCoordinatorFence, RelocationTargetFence};
 use crate::relocation::RelocationObject;
-use crate::scalar::DurableBlob;
 
 wire_command! {
     /// Asks the target to prepare; also the manifest of the stream that follows.
@@ -107,7 +107,7 @@ wire_command! {
         /// The object that moves.
         object: RelocationObject = "object",
         /// The record.
-        record: FrozenRecord = "record",
+        record: Box<FrozenRecord> = "record",
     }
 
     /// Closes the relay batch: the boundary.
