@@ -66,8 +66,8 @@ const COMMANDS: [Command; 10] = [
     },
     Command {
         name: "fixtures",
-        usage: "fixtures [--write]",
-        about: "fixtures are well-formed, unchanged and complete; --write renews the checksums",
+        usage: "fixtures [--generate] [--write]",
+        about: "fixtures are well-formed, unchanged and complete; --generate writes our vectors, --write the checksums",
         start: fixtures::command,
     },
     Command {
