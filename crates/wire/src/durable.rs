@@ -94,7 +94,10 @@ fn read<T: Durable>(bytes: &Bytes) -> Read<T> {
 fn read_constant(r: &mut Reader<'_>, expected: &[u8], field: &'static str) -> Read<()> {
     let at = r.offset();
     for expected in expected {
-        let actual = r.u8().map_err(|e| e.within(field))?;
+        let Ok(actual) = r.u8() else {
+            let reason = Reason::Missing(1);
+            return Err(DecodeError::new(ErrorKind::TruncatedField, at, reason).within(field));
+        };
         if actual != *expected {
             let reason = Reason::Expected {
                 expected: u64::from(*expected),
