@@ -88,7 +88,7 @@ impl Sentinel {
     /// # Errors
     /// [`KitError`] when no server is installed or one does not start.
     pub fn start() -> Result<Self, KitError> {
-        let master = Server::start()?;
+        let master = Server::start_with(&["--save", "", "--repl-diskless-sync-delay", "0"])?;
         let port = master.address().port().to_string();
         let replica = Server::start_with(&["--save", "", "--replicaof", "127.0.0.1", &port])?;
         wait_until(&replica, &["INFO", "replication"], |text| {
@@ -114,7 +114,6 @@ impl Sentinel {
 
     fn wait_for_replica(&self) -> Result<(), KitError> {
         // The Sentinel has no command that waits, so the master lends one between two looks.
-        let mut master = self.master.client()?;
         for _ in 0..STATE_TRIES {
             let known = self
                 .watcher
@@ -122,7 +121,7 @@ impl Sentinel {
             if !known.parts().is_empty() {
                 return Ok(());
             }
-            master.command(&["WAIT", "9", "50"])?;
+            pause(&self.master);
         }
         Err(KitError::NotStarted {
             reason: "the sentinel does not see the replica".to_owned(),
@@ -139,7 +138,6 @@ impl Sentinel {
         wait_until(&self.replica, &["INFO", "replication"], |text| {
             text.contains("role:master")
         })?;
-        let mut replica = self.replica.client()?;
         for _ in 0..STATE_TRIES {
             let address =
                 self.watcher
@@ -152,7 +150,7 @@ impl Sentinel {
             if port == self.replica.address().port().to_string() {
                 return Ok(());
             }
-            replica.command(&["WAIT", "9", "50"])?;
+            pause(&self.replica);
         }
         Err(KitError::NotStarted {
             reason: "the fail-over did not end".to_owned(),
@@ -214,20 +212,30 @@ impl TlsServer {
     }
 }
 
+/// Lets the server wait 50 ms: a master for more replicas than there are, a replica for a stream that nobody writes.
+fn pause(server: &Server) {
+    let Ok(mut client) = server.client() else {
+        return;
+    };
+    if client.command(&["WAIT", "9", "50"]).is_err() {
+        drop(client.command(&["XREAD", "BLOCK", "50", "STREAMS", "spotlane-testkit", "$"]));
+    }
+}
+
 fn wait_until(
     server: &Server,
     question: &[&str],
     is_so: impl Fn(&str) -> bool,
 ) -> Result<(), KitError> {
-    let mut client = server.client()?;
     let mut last = String::new();
     for _ in 0..STATE_TRIES {
-        last = client.command(question)?.text();
-        if is_so(&last) {
-            return Ok(());
+        // A server that changes its role closes its connections, so each look has one of its own.
+        match server.command(question) {
+            Ok(answer) if is_so(&answer.text()) => return Ok(()),
+            Ok(answer) => last = answer.text(),
+            Err(error) => last = error.to_string(),
         }
-        // The server itself waits 50 ms, for more replicas than there are.
-        drop(client.command(&["WAIT", "9", "50"]));
+        pause(server);
     }
     Err(KitError::NotStarted {
         reason: format!("the state did not come: {last}"),
