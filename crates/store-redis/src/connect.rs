@@ -1,6 +1,7 @@
 //! From a URL to a client that keeps itself connected (ST-30, ST-36).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fred::clients::Client;
@@ -11,6 +12,7 @@ use fred::types::config::{Config, ReconnectPolicy, TlsConfig, TlsConnector, TlsH
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use url::Url;
 
@@ -20,23 +22,77 @@ use crate::options::{OpenError, RedisOptions};
 const BACK_OFF_MIN_MS: u32 = 20;
 const BACK_OFF_MAX_MS: u32 = 2_000;
 const BACK_OFF_BASE: u32 = 2;
+/// How long a bad word about the connection counts: longer than the first wait of the back-off.
+const RUMOR_LIFE: Duration = Duration::from_millis(100);
 /// How long the client waits before it starts anew after a failure that it takes for final, a wrong password say.
 const RESTART_WAIT: Duration = Duration::from_secs(1);
 
-/// Why there is no connection, as last heard from the client.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastFault(Arc<Mutex<Option<Error>>>);
+/// What was last heard about the connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Health(Arc<HealthState>);
 
-impl LastFault {
-    fn set(&self, error: Option<Error>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = error;
+#[derive(Debug)]
+struct HealthState {
+    /// Protects the last error. It is a leaf: nothing is locked and nothing awaited while it is held.
+    fault: Mutex<Option<Error>>,
+    connects: AtomicU64,
+    rumor: watch::Sender<Rumor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rumor {
+    Well,
+    Ill,
+}
+
+impl Health {
+    fn new() -> Self {
+        let (rumor, _) = watch::channel(Rumor::Well);
+        Self(Arc::new(HealthState {
+            fault: Mutex::default(),
+            connects: AtomicU64::new(0),
+            rumor,
+        }))
     }
 
-    pub(crate) fn get(&self) -> Option<Error> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    fn lock(&self) -> MutexGuard<'_, Option<Error>> {
+        self.0.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: Error) {
+        *self.lock() = Some(error);
+        self.0.rumor.send_replace(Rumor::Ill);
+    }
+
+    fn connected(&self) {
+        *self.lock() = None;
+        self.0.connects.fetch_add(1, Ordering::SeqCst);
+        self.0.rumor.send_replace(Rumor::Well);
+    }
+
+    /// The last error since the connection was there.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        self.lock().clone()
+    }
+
+    /// How many connections there have been: tells which one a command was given to.
+    pub(crate) fn connects(&self) -> u64 {
+        self.0.connects.load(Ordering::SeqCst)
+    }
+
+    /// Whether nothing bad was heard since the last connection.
+    pub(crate) fn is_well(&self) -> bool {
+        *self.0.rumor.borrow() == Rumor::Well
+    }
+
+    /// Waits until a new connection is heard of, or for as long as fred needs to notice that it has none. It goes on
+    /// taking commands in between, and one of those could be sent after its caller has left.
+    pub(crate) async fn recover(&self) {
+        let mut rumor = self.0.rumor.subscribe();
+        let well = rumor.wait_for(|rumor| *rumor == Rumor::Well);
+        drop(tokio::time::timeout(RUMOR_LIFE, well).await);
+        // Errors are also told of what was no loss of a connection; from here on fred's own word counts.
+        self.0.rumor.send_replace(Rumor::Well);
     }
 }
 
@@ -44,7 +100,7 @@ impl LastFault {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
-    pub(crate) fault: LastFault,
+    pub(crate) health: Health,
     _keeper: JoinSet<()>,
 }
 
@@ -53,6 +109,9 @@ impl Connection {
     pub(crate) fn open(options: &RedisOptions) -> Result<Self, OpenError> {
         options.check()?;
         let timeout = options.timeout();
+        let mut policy =
+            ReconnectPolicy::new_exponential(0, BACK_OFF_MIN_MS, BACK_OFF_MAX_MS, BACK_OFF_BASE);
+        policy.set_jitter(BACK_OFF_MIN_MS);
         let mut builder = Builder::from_config(config(options.url())?);
         builder
             .with_performance_config(|performance| performance.default_command_timeout = timeout)
@@ -63,23 +122,18 @@ impl Connection {
                 // ST-36: fred would send a command again when its connection dies; one attempt is all it gets, and
                 // reads are repeated by us.
                 connection.max_command_attempts = 1;
-                // A connection that swallows commands without an answer is given up after two timeouts.
-                connection.unresponsive.max_timeout = Some(timeout.saturating_mul(2));
-                connection.unresponsive.interval = timeout.max(Duration::from_millis(10));
+                // fred's own watch over connections that do not answer begins anew with each command, so one that is
+                // used all the time is never found out. `Link` watches instead.
+                connection.unresponsive.max_timeout = None;
             })
-            .set_policy(ReconnectPolicy::new_exponential(
-                0,
-                BACK_OFF_MIN_MS,
-                BACK_OFF_MAX_MS,
-                BACK_OFF_BASE,
-            ));
+            .set_policy(policy);
         let client = builder.build().map_err(|error| url_error(&error))?;
-        let fault = LastFault::default();
+        let health = Health::new();
         let mut keeper = JoinSet::new();
-        keeper.spawn(keep_connected(client.clone(), fault.clone()));
+        keeper.spawn(keep_connected(client.clone(), health.clone()));
         Ok(Self {
             client,
-            fault,
+            health,
             _keeper: keeper,
         })
     }
@@ -87,21 +141,23 @@ impl Connection {
 
 /// Runs the client for ever. Its own loop ends on errors that it takes for final; a password that is wrong today may
 /// be right after the operator has looked, so we start it again.
-async fn keep_connected(client: Client, fault: LastFault) {
+async fn keep_connected(client: Client, health: Health) {
     loop {
         let mut errors = client.error_rx();
         let mut connects = client.reconnect_rx();
         let mut running = AbortOnDrop(client.connect());
         loop {
             tokio::select! {
+                // An error comes before the connection that follows it.
+                biased;
                 ended = &mut running.0 => {
                     if let Ok(Err(error)) = ended {
-                        fault.set(Some(error));
+                        health.failed(error);
                     }
                     break;
                 }
-                Ok((error, _)) = errors.recv() => fault.set(Some(error)),
-                Ok(_) = connects.recv() => fault.set(None),
+                Ok((error, _)) = errors.recv() => health.failed(error),
+                Ok(_) = connects.recv() => health.connected(),
             }
         }
         tokio::time::sleep(RESTART_WAIT).await;

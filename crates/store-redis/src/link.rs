@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fred::clients::WithOptions;
-use fred::error::Error;
+use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike;
 use fred::prelude::Client;
 use fred::types::config::Options;
@@ -60,8 +60,8 @@ pub(crate) struct Link {
     settled: AtomicU64,
     /// Lets one caller at a time open a fence; the others wait for it instead of opening their own.
     opening: Semaphore,
-    /// The server said that it is a replica: ask again who is the master.
-    is_misrouted: AtomicBool,
+    /// The connection is no good: the server is a replica, or does not answer. The next operation replaces it.
+    is_spoiled: AtomicBool,
 }
 
 impl Link {
@@ -84,7 +84,7 @@ impl Link {
             unknowns: AtomicU64::new(1),
             settled: AtomicU64::new(0),
             opening: Semaphore::new(1),
-            is_misrouted: AtomicBool::new(false),
+            is_spoiled: AtomicBool::new(false),
         })
     }
 
@@ -100,7 +100,14 @@ impl Link {
 
     /// The server is not the master; the next operation looks for it.
     pub(crate) fn mark_misrouted(&self) {
-        self.is_misrouted.store(true, Ordering::SeqCst);
+        self.is_spoiled.store(true, Ordering::SeqCst);
+    }
+
+    /// This connection gave no answer in time; the next operation replaces it, unless that has happened already.
+    fn mark_silent(&self, connection: u64) {
+        if self.connection.health.connects() == connection {
+            self.is_spoiled.store(true, Ordering::SeqCst);
+        }
     }
 
     fn is_settled(&self) -> bool {
@@ -121,9 +128,13 @@ impl Link {
         if self.is_settled() && self.is_usable() {
             return Ok(());
         }
+        let connection = self.connection.health.connects();
         timeout_at(deadline, self.open_fence(deadline))
             .await
-            .unwrap_or_else(|_| Err(self.unreachable()))
+            .unwrap_or_else(|_| {
+                self.mark_silent(connection);
+                Err(self.unreachable())
+            })
     }
 
     async fn open_fence(&self, deadline: Instant) -> Result<(), StoreError> {
@@ -136,6 +147,7 @@ impl Link {
                 return Ok(());
             }
             let covered = self.unknowns.load(Ordering::SeqCst);
+            let connection = self.connection.health.connects();
             let sequence = self.domain.part("sequence");
             let old = self
                 .lock_fence()
@@ -157,7 +169,7 @@ impl Link {
                     self.settled.store(covered, Ordering::SeqCst);
                 }
                 Err(error) => {
-                    self.note(&error);
+                    self.note(&error, connection);
                     self.again_or(fence_error(error), deadline).await?;
                 }
             }
@@ -192,8 +204,10 @@ impl Link {
             link: self,
             is_armed: true,
         };
+        let connection = self.connection.health.connects();
         let call = self.call(script, fenced, arguments);
         let Ok(answer) = timeout_at(deadline, call).await else {
+            self.mark_silent(connection);
             return Err(StoreError::indeterminate(
                 "no answer within the operation timeout",
             ));
@@ -209,7 +223,7 @@ impl Link {
                 Ok(Sent::Answer(answer))
             }
             Err(error) => {
-                self.note(&error);
+                self.note(&error, connection);
                 let fate = fate(&error, Effect::Changes);
                 unknown.is_armed = fate == Fate::Unknown;
                 Err(class(fate, Effect::Changes, describe(script, error)))
@@ -254,8 +268,10 @@ impl Link {
     ) -> Result<Value, StoreError> {
         loop {
             self.settle(deadline).await?;
+            let connection = self.connection.health.connects();
             let call = self.call(script, keys.to_vec(), arguments.to_vec());
             let Ok(answer) = timeout_at(deadline, call).await else {
+                self.mark_silent(connection);
                 return Err(StoreError::transient(
                     "no answer within the operation timeout",
                 ));
@@ -264,7 +280,7 @@ impl Link {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            self.note(&error);
+            self.note(&error, connection);
             let fate = fate(&error, Effect::None);
             self.again_or(class(fate, Effect::None, describe(script, error)), deadline)
                 .await?;
@@ -319,18 +335,20 @@ impl Link {
     }
 
     fn is_usable(&self) -> bool {
-        self.connection.client.is_connected() && !self.is_misrouted.load(Ordering::SeqCst)
+        self.connection.client.is_connected()
+            && self.connection.health.is_well()
+            && !self.is_spoiled.load(Ordering::SeqCst)
     }
 
     /// Waits until there is a connection. The caller bounds the time.
     async fn usable(&self) -> Result<(), StoreError> {
-        if self.is_misrouted.load(Ordering::SeqCst) {
-            self.connection
-                .client
-                .force_reconnection()
-                .await
-                .map_err(|error| StoreError::Transient(reconnect_failure(error)))?;
-            self.is_misrouted.store(false, Ordering::SeqCst);
+        // Taken back first: a caller that gives up waiting has asked for the new connection all the same.
+        if self.is_spoiled.swap(false, Ordering::SeqCst) {
+            let replaced = self.connection.client.force_reconnection().await;
+            replaced.map_err(|error| StoreError::Transient(reconnect_failure(error)))?;
+        }
+        if !self.connection.health.is_well() {
+            self.connection.health.recover().await;
         }
         while !self.connection.client.is_connected() {
             let connected = self.connection.client.wait_for_connect();
@@ -341,7 +359,7 @@ impl Link {
     }
 
     fn unreachable(&self) -> StoreError {
-        let fault = self.connection.fault.get();
+        let fault = self.connection.health.fault();
         let is_final = fault.as_ref().is_some_and(is_refusal);
         let mut failure =
             Failure::new("no connection within the operation timeout, nothing was sent");
@@ -355,9 +373,13 @@ impl Link {
         }
     }
 
-    fn note(&self, error: &Error) {
-        if error.details().starts_with("READONLY") || error.details().starts_with("MASTERDOWN") {
+    fn note(&self, error: &Error, connection: u64) {
+        let text = error.details();
+        if text.starts_with("READONLY") || text.starts_with("MASTERDOWN") {
             self.mark_misrouted();
+        }
+        if *error.kind() == ErrorKind::Timeout {
+            self.mark_silent(connection);
         }
     }
 }
@@ -371,7 +393,7 @@ fn describe(script: &Script, error: Error) -> Failure {
 }
 
 fn reconnect_failure(error: Error) -> Failure {
-    Failure::new("the server is not the master, and no other was found").with_source(error)
+    Failure::new("the connection had to be replaced, and was not").with_source(error)
 }
 
 /// Nothing of the caller's was sent, so there is no unknown outcome here; a missing permission will stay missing.

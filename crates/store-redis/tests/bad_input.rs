@@ -1,7 +1,10 @@
 //! What others, or a defect, left in Redis: each a clear error, and nothing is written (ST-8, ST-32).
 
 #![expect(clippy::unwrap_used, reason = "a test file")]
-#![expect(dead_code, reason = "this file needs a part of what the test files share")]
+#![expect(
+    dead_code,
+    reason = "this file needs a part of what the test files share"
+)]
 
 mod common;
 

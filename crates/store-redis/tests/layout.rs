@@ -53,7 +53,7 @@ async fn a_record_is_what_the_contract_says() {
     put(&store, "a", b"\xffv").await;
     let record =
         format!("{DOMAIN}:opaque:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb");
-    assert_eq!(records(&mut client), [record.clone()]);
+    assert_eq!(records(&mut client), std::slice::from_ref(&record));
     let expected = b"\x01\x95\xa1a\xa2\xffv\xa3500\x00\xc2";
     assert_eq!(current_member(&mut client, &record), expected);
     let top = client
@@ -326,9 +326,9 @@ async fn vector_members_are_ours() {
             );
         }
         client.command(&["DEL", &record]).unwrap();
-        let score = version.to_string();
+        let number = version.to_string();
         client
-            .command_bytes(&[b"ZADD", record.as_bytes(), score.as_bytes(), &expected])
+            .command_bytes(&[b"ZADD", record.as_bytes(), number.as_bytes(), &expected])
             .unwrap();
         let found = store.read(&key(&name)).await.unwrap().found();
         if is_tombstone || has_expired {
