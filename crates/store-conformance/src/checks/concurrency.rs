@@ -1,0 +1,105 @@
+//! ST-40: many writers at once.
+
+use spotlane_store::Condition;
+use tokio::task::JoinSet;
+
+use super::batches::finish;
+use super::{Node, Run, key, put};
+use crate::report::{Checked, Stop, demand};
+use crate::subject::Subject;
+
+const WRITERS: usize = 256;
+const INCREMENTS_EACH: usize = 4;
+const CREATORS: usize = 64;
+const OBJECTS: usize = 25;
+
+pub(super) async fn check<S: Subject>(run: &mut Run, subject: &S) {
+    run.note(
+        "ST-40",
+        "hundreds of writers of one key lose no update",
+        counter(subject).await,
+    );
+    run.note(
+        "ST-2",
+        "of many that create one record exactly one succeeds",
+        winners(subject).await,
+    );
+}
+
+/// Each writer adds one, several times, by compare and set.
+async fn counter<S: Subject>(subject: &S) -> Checked {
+    let key = key("counter", "key")?;
+    let node = Node::new(subject.node());
+    node.put(&key, b"0", None).await?;
+    let mut writers = JoinSet::new();
+    for _ in 0..WRITERS {
+        let (node, key) = (node.clone(), key.clone());
+        writers.spawn(async move {
+            for _ in 0..INCREMENTS_EACH {
+                loop {
+                    tokio::task::yield_now().await;
+                    let found = node.read(&key).await?.found();
+                    let found = found.ok_or_else(|| Stop("the counter is gone".into()))?;
+                    let next = number(found.value.as_bytes())? + 1;
+                    let condition = vec![Condition::Version(key.clone(), found.version)];
+                    let puts = vec![put(&key, next.to_string().as_bytes(), None)?];
+                    if node.write(condition, puts).await?.applied().is_some() {
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        });
+    }
+    finish(&mut writers).await?;
+    let last = node.value(&key).await?.unwrap_or_default();
+    let (last, expected) = (number(&last)?, WRITERS * INCREMENTS_EACH);
+    demand(last == expected, || {
+        format!("{expected} increments ended at {last}")
+    })
+}
+
+fn number(bytes: &[u8]) -> Result<usize, Stop> {
+    let text = std::str::from_utf8(bytes).ok();
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| Stop("the counter is no number".into()))
+}
+
+async fn winners<S: Subject>(subject: &S) -> Checked {
+    let mut racers = JoinSet::new();
+    for object in 0..OBJECTS {
+        let key = key("winners", &object.to_string())?;
+        let node = Node::new(subject.node());
+        node.delete(&key).await?;
+        for racer in 0..CREATORS {
+            let (node, key) = (node.clone(), key.clone());
+            racers.spawn(async move {
+                let missing = vec![Condition::Missing(key.clone())];
+                let puts = vec![put(&key, racer.to_string().as_bytes(), None)?];
+                let won = node.write(missing, puts).await?.applied().is_some();
+                Ok::<_, Stop>((object, racer, won))
+            });
+        }
+    }
+    let mut winners = vec![Vec::new(); OBJECTS];
+    while let Some(ended) = racers.join_next().await {
+        let (object, racer, won) = ended??;
+        if let Some(winners) = winners.get_mut(object).filter(|_| won) {
+            winners.push(racer);
+        }
+    }
+    let node = Node::new(subject.node());
+    for (object, winners) in winners.iter().enumerate() {
+        let [winner] = winners.as_slice() else {
+            return Err(Stop(format!(
+                "object {object} has {} creators",
+                winners.len()
+            )));
+        };
+        let value = node.value(&key("winners", &object.to_string())?).await?;
+        demand(value == Some(winner.to_string().into_bytes()), || {
+            format!("object {object} is not its creator's")
+        })?;
+    }
+    Ok(())
+}
