@@ -217,6 +217,52 @@ impl BytesCore {
     }
 }
 
+/// What texts and byte strings have in common: bounds, and the way in without a copy.
+macro_rules! string_type {
+    ($name:ident $min:literal..=$max:expr, $core:path, $borrow:path) => {
+        impl $name {
+            /// The least number of bytes.
+            pub const BYTES_MIN: usize = $min;
+            /// The greatest number of bytes.
+            pub const BYTES_MAX: usize = $max;
+
+            /// Finds a value in the first `len` bytes of `input`; `None` when `input` is shorter. The
+            /// length is judged first, so that a bad length is told from a short input.
+            ///
+            /// # Errors
+            /// The bytes are no legal value.
+            #[inline]
+            pub fn borrow_prefix(
+                input: &[u8],
+                len: usize,
+            ) -> Result<Option<$crate::text::Borrowed<'_, Self>>, $crate::ValueError> {
+                $borrow(stringify!($name), input, len, $min, $max)
+            }
+
+            /// Copies a value that was found by [`Self::borrow_prefix`].
+            #[inline(always)]
+            pub fn from_borrowed(borrowed: $crate::text::Borrowed<'_, Self>) -> Self {
+                Self($core(borrowed.to_compact()))
+            }
+
+            /// The bytes.
+            #[inline]
+            pub fn as_bytes(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
+
+            /// The bytes inside a longer array and their number, when the string is short enough to be
+            /// stored inline: a copy of constant size is faster than one of `len` bytes. What lies
+            /// behind `len` means nothing.
+            #[doc(hidden)]
+            #[inline]
+            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], u8)> {
+                self.0.as_padded()
+            }
+        }
+    };
+}
+
 macro_rules! text_type {
     ($($(#[$meta:meta])* $name:ident $min:literal ..= $max:expr;)+) => {$(
         $(#[$meta])*
@@ -225,12 +271,9 @@ macro_rules! text_type {
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name($crate::text::TextCore);
 
-        impl $name {
-            /// The least number of bytes.
-            pub const BYTES_MIN: usize = $min;
-            /// The greatest number of bytes.
-            pub const BYTES_MAX: usize = $max;
+        $crate::text::string_type!($name $min..=$max, $crate::text::TextCore, $crate::text::borrow_text);
 
+        impl $name {
             /// Takes a text after checking its bounds.
             ///
             /// # Errors
@@ -249,44 +292,10 @@ macro_rules! text_type {
                 $crate::text::TextCore::new(stringify!($name), bytes, $min, $max).map(Self)
             }
 
-            /// Finds a value in the first `len` bytes of `input`; `None` when `input` is shorter. The
-            /// length is judged first, so that a bad length is told from a short input.
-            ///
-            /// # Errors
-            /// The bytes are no legal value.
-            #[inline]
-            pub fn borrow_prefix(
-                input: &[u8],
-                len: usize,
-            ) -> Result<Option<$crate::text::Borrowed<'_, Self>>, $crate::ValueError> {
-                $crate::text::borrow_text(stringify!($name), input, len, $min, $max)
-            }
-
-            /// Copies a value that was found by [`Self::borrow_prefix`].
-            #[inline(always)]
-            pub fn from_borrowed(borrowed: $crate::text::Borrowed<'_, Self>) -> Self {
-                Self($crate::text::TextCore(borrowed.to_compact()))
-            }
-
             /// The text. Looks at the bytes once to know that they are UTF-8; use
             /// [`Self::as_bytes`] where bytes will do.
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
-            }
-
-            /// The UTF-8 bytes.
-            #[inline]
-            pub fn as_bytes(&self) -> &[u8] {
-                self.0.as_bytes()
-            }
-
-            /// The bytes inside a longer array and their number, when the string is short enough to be
-            /// stored inline: a copy of constant size is faster than one of `len` bytes. What lies
-            /// behind `len` means nothing.
-            #[doc(hidden)]
-            #[inline]
-            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], u8)> {
-                self.0.as_padded()
             }
         }
 
@@ -318,12 +327,9 @@ macro_rules! bytes_type {
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name($crate::text::BytesCore);
 
-        impl $name {
-            /// The least number of bytes.
-            pub const BYTES_MIN: usize = $min;
-            /// The greatest number of bytes.
-            pub const BYTES_MAX: usize = $max;
+        $crate::text::string_type!($name $min..=$max, $crate::text::BytesCore, $crate::text::borrow_bytes);
 
+        impl $name {
             /// Takes bytes after checking their number.
             ///
             /// # Errors
@@ -331,40 +337,6 @@ macro_rules! bytes_type {
             #[inline]
             pub fn new(bytes: &[u8]) -> Result<Self, $crate::ValueError> {
                 $crate::text::BytesCore::new(stringify!($name), bytes, $min, $max).map(Self)
-            }
-
-            /// Finds a value in the first `len` bytes of `input`; `None` when `input` is shorter. The
-            /// length is judged first, so that a bad length is told from a short input.
-            ///
-            /// # Errors
-            /// The bytes are no legal value.
-            #[inline]
-            pub fn borrow_prefix(
-                input: &[u8],
-                len: usize,
-            ) -> Result<Option<$crate::text::Borrowed<'_, Self>>, $crate::ValueError> {
-                $crate::text::borrow_bytes(stringify!($name), input, len, $min, $max)
-            }
-
-            /// Copies a value that was found by [`Self::borrow_prefix`].
-            #[inline(always)]
-            pub fn from_borrowed(borrowed: $crate::text::Borrowed<'_, Self>) -> Self {
-                Self($crate::text::BytesCore(borrowed.to_compact()))
-            }
-
-            /// The bytes.
-            #[inline]
-            pub fn as_bytes(&self) -> &[u8] {
-                self.0.as_bytes()
-            }
-
-            /// The bytes inside a longer array and their number, when the string is short enough to be
-            /// stored inline: a copy of constant size is faster than one of `len` bytes. What lies
-            /// behind `len` means nothing.
-            #[doc(hidden)]
-            #[inline]
-            pub fn as_padded(&self) -> Option<(&[u8; $crate::compact::INLINE], u8)> {
-                self.0.as_padded()
             }
         }
 
@@ -383,7 +355,7 @@ macro_rules! bytes_type {
     )+};
 }
 
-pub(crate) use {bytes_type, text_type};
+pub(crate) use {bytes_type, string_type, text_type};
 
 text_type! {
     /// A text of at most 255 bytes that has no narrower meaning. Contract: `text8`.

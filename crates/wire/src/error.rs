@@ -123,6 +123,39 @@ impl Fault {
     }
 }
 
+/// What both errors know: where they are in which record.
+macro_rules! located {
+    ($error:ident) => {
+        impl $error {
+            #[cold]
+            pub(crate) fn within(mut self, field: &'static str) -> Self {
+                self.0.steps.push(Step::Field(field));
+                self
+            }
+
+            #[cold]
+            pub(crate) fn at_element(mut self, index: usize) -> Self {
+                self.0.steps.push(Step::Element(index));
+                self
+            }
+
+            /// The contract name of the command or type that was at work.
+            pub fn record(&self) -> &'static str {
+                self.0.record
+            }
+
+            /// The dotted path of the field inside the record, for example
+            /// `targetActor.actor.actorId`. Empty when the record as a whole is at fault.
+            pub fn field(&self) -> String {
+                self.0.path()
+            }
+        }
+    };
+}
+
+located!(DecodeError);
+located!(EncodeError);
+
 /// Bytes that are not a legal record or value (WR-5).
 ///
 /// Always a violation by whoever sent them; decoding the same bytes again cannot help.
@@ -140,18 +173,6 @@ impl DecodeError {
             reason,
             steps: Vec::new(),
         }))
-    }
-
-    #[cold]
-    pub(crate) fn within(mut self, field: &'static str) -> Self {
-        self.0.steps.push(Step::Field(field));
-        self
-    }
-
-    #[cold]
-    pub(crate) fn at_element(mut self, index: usize) -> Self {
-        self.0.steps.push(Step::Element(index));
-        self
     }
 
     #[cold]
@@ -183,17 +204,6 @@ impl DecodeError {
     /// Which of the six kinds it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
-    }
-
-    /// The contract name of the command or type that was being decoded.
-    pub fn record(&self) -> &'static str {
-        self.0.record
-    }
-
-    /// The dotted path of the field inside the record, for example `targetActor.actor.actorId`.
-    /// Empty when the record as a whole is at fault.
-    pub fn field(&self) -> String {
-        self.0.path()
     }
 
     /// The frame of the record that holds the field, from 0.
@@ -257,31 +267,9 @@ impl EncodeError {
     }
 
     #[cold]
-    pub(crate) fn within(mut self, field: &'static str) -> Self {
-        self.0.steps.push(Step::Field(field));
-        self
-    }
-
-    #[cold]
     pub(crate) fn of_record(mut self, record: &'static str) -> Self {
         self.0.record = record;
         self
-    }
-
-    #[cold]
-    pub(crate) fn at_element(mut self, index: usize) -> Self {
-        self.0.steps.push(Step::Element(index));
-        self
-    }
-
-    /// The contract name of the command or type that was being encoded.
-    pub fn record(&self) -> &'static str {
-        self.0.record
-    }
-
-    /// The dotted path of the field inside the record.
-    pub fn field(&self) -> String {
-        self.0.path()
     }
 }
 

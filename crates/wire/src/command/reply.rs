@@ -159,27 +159,33 @@ pub enum ReplyTail {
     ActorCreate(ActorCreateTail),
 }
 
+/// Makes the tail that replies to operations of this kind have (WR-21).
+macro_rules! by_operation {
+    ($kind:expr, $make:ident($from:expr), or $none:expr) => {
+        match $kind {
+            MeshOperationKind::ActorLookup => Layout::$make($from).map(Self::ActorLookup),
+            MeshOperationKind::ActorJoin => Layout::$make($from).map(Self::ActorJoin),
+            MeshOperationKind::StreamBind => Layout::$make($from).map(Self::StreamBind),
+            MeshOperationKind::UserSpotCreate => Layout::$make($from).map(Self::UserSpotCreate),
+            MeshOperationKind::UserSpotClose => Layout::$make($from).map(Self::UserSpotClose),
+            MeshOperationKind::ActorCreate => Layout::$make($from).map(Self::ActorCreate),
+            MeshOperationKind::None
+            | MeshOperationKind::NodeRequest
+            | MeshOperationKind::ChannelRequest
+            | MeshOperationKind::SpotRequest
+            | MeshOperationKind::ActorRequest
+            | MeshOperationKind::ActorDestroy
+            | MeshOperationKind::ActorLeave
+            | MeshOperationKind::StreamUnbind
+            | MeshOperationKind::StreamClose
+            | MeshOperationKind::InstanceSpotRequest => $none,
+        }
+    };
+}
+
 impl ReplyTail {
     fn read(kind: MeshOperationKind, r: &mut Reader<'_>) -> Read<Self> {
-        use MeshOperationKind as Op;
-        match kind {
-            Op::ActorLookup => Layout::read(r).map(Self::ActorLookup),
-            Op::ActorJoin => Layout::read(r).map(Self::ActorJoin),
-            Op::StreamBind => Layout::read(r).map(Self::StreamBind),
-            Op::UserSpotCreate => Layout::read(r).map(Self::UserSpotCreate),
-            Op::UserSpotClose => Layout::read(r).map(Self::UserSpotClose),
-            Op::ActorCreate => Layout::read(r).map(Self::ActorCreate),
-            Op::None
-            | Op::NodeRequest
-            | Op::ChannelRequest
-            | Op::SpotRequest
-            | Op::ActorRequest
-            | Op::ActorDestroy
-            | Op::ActorLeave
-            | Op::StreamUnbind
-            | Op::StreamClose
-            | Op::InstanceSpotRequest => Ok(Self::None),
-        }
+        by_operation!(kind, read(r), or Ok(Self::None))
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Written {
@@ -209,25 +215,7 @@ impl ReplyTail {
 
     #[cfg(feature = "serde")]
     fn from_json(kind: MeshOperationKind, node: Node) -> Result<Self, JsonError> {
-        use MeshOperationKind as Op;
-        match kind {
-            Op::ActorLookup => Layout::from_json(node).map(Self::ActorLookup),
-            Op::ActorJoin => Layout::from_json(node).map(Self::ActorJoin),
-            Op::StreamBind => Layout::from_json(node).map(Self::StreamBind),
-            Op::UserSpotCreate => Layout::from_json(node).map(Self::UserSpotCreate),
-            Op::UserSpotClose => Layout::from_json(node).map(Self::UserSpotClose),
-            Op::ActorCreate => Layout::from_json(node).map(Self::ActorCreate),
-            Op::None
-            | Op::NodeRequest
-            | Op::ChannelRequest
-            | Op::SpotRequest
-            | Op::ActorRequest
-            | Op::ActorDestroy
-            | Op::ActorLeave
-            | Op::StreamUnbind
-            | Op::StreamClose
-            | Op::InstanceSpotRequest => json::read_object(node, |_| Ok(Self::None)),
-        }
+        by_operation!(kind, from_json(node), or json::read_object(node, |_| Ok(Self::None)))
     }
 }
 
