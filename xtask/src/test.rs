@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, doc tests included.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::run;
 
@@ -13,23 +13,17 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
             bail!("unexpected argument `{arg}`: write what cargo test gets after `--`")
         }
     };
-    let services = prepare()?;
+    prepare()?;
     let mut test = run::cargo();
     test.args(["test", "--workspace", "--all-features"])
         .args(passed);
-    test.envs(services.variables.iter().map(|(name, value)| (name, value)));
     run::run(&mut test)
 }
 
-/// What tests need besides the code; it runs until this is dropped.
-#[derive(Debug, Default)]
-struct Services {
-    /// Tells the tests where the services listen.
-    variables: Vec<(String, String)>,
-}
-
-/// Starts what the tests talk to. Nothing yet: the Redis servers of the store tests start here.
-#[expect(clippy::unnecessary_wraps, reason = "starting a server can fail")]
-fn prepare() -> Result<Services> {
-    Ok(Services::default())
+/// Finds or installs the server that the tests of the stores start. A program of its own, so that
+/// `xtask` does not have to be built with what only these tests need.
+fn prepare() -> Result<()> {
+    let mut install = run::cargo();
+    install.args(["run", "--quiet", "--package", "spotlane-redis-testkit"]);
+    run::run(&mut install).context("no server for the tests of the stores")
 }

@@ -118,3 +118,58 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encode(key: &str, value: &[u8], version: &str, expiry: u64, is_tombstone: bool) -> Vec<u8> {
+        let mut bytes = vec![FORMAT_TAG, ARRAY_OF_FIVE];
+        for part in [key.as_bytes(), value, version.as_bytes()] {
+            match part.len() {
+                size @ 0..=31 => bytes.push(0xa0 | u8::try_from(size).unwrap()),
+                size @ 32..=255 => bytes.extend([0xd9, u8::try_from(size).unwrap()]),
+                size => {
+                    bytes.push(0xda);
+                    bytes.extend(u16::try_from(size).unwrap().to_be_bytes());
+                }
+            }
+            bytes.extend(part);
+        }
+        bytes.push(0xcf);
+        bytes.extend(expiry.to_be_bytes());
+        bytes.push(if is_tombstone { 0xc3 } else { 0xc2 });
+        bytes
+    }
+
+    proptest! {
+        /// ST-32: what was written is read, every byte of it.
+        #[test]
+        fn members_are_read_as_written(
+            key in "\\PC{1,300}",
+            value in proptest::collection::vec(any::<u8>(), 0..600),
+            version in "[0-9]{1,40}",
+            expiry: u64,
+            is_tombstone: bool,
+        ) {
+            let bytes = encode(&key, &value, &version, expiry, is_tombstone);
+            let member = Member::decode(&StoreKey::new(&key).unwrap(), &bytes.into()).unwrap();
+            prop_assert_eq!(member.value.as_bytes(), &value);
+            prop_assert_eq!(member.version.as_str(), version);
+            prop_assert_eq!(member.is_tombstone, is_tombstone);
+            prop_assert_eq!(member.expires_at.map_or(0, StoreTime::as_unix_millis), expiry);
+        }
+
+        /// ST-32: anything else is an error and never a panic; each cut of a member is one.
+        #[test]
+        fn other_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80), cut in 0..25_usize) {
+            let key = StoreKey::new("a").unwrap();
+            drop(Member::decode(&key, &bytes.into()));
+            let mut whole = encode("a", b"value", "12", 7, false);
+            whole.truncate(whole.len().saturating_sub(cut + 1));
+            prop_assert!(Member::decode(&key, &whole.into()).is_err());
+        }
+    }
+}

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-
 /// Every vector file of a folder with what came of it.
 fn results(folder: &Path) -> Vec<(PathBuf, Sheet)> {
     let files = files_in(folder).unwrap();

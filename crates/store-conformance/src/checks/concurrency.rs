@@ -1,6 +1,6 @@
 //! ST-40: many writers at once.
 
-use spotlane_store::Condition;
+use spotlane_store::{Condition, StoreKey, StoreProvider};
 use tokio::task::JoinSet;
 
 use super::batches::finish;
@@ -36,17 +36,7 @@ async fn counter<S: Subject>(subject: &S) -> Checked {
         let (node, key) = (node.clone(), key.clone());
         writers.spawn(async move {
             for _ in 0..INCREMENTS_EACH {
-                loop {
-                    tokio::task::yield_now().await;
-                    let found = node.read(&key).await?.found();
-                    let found = found.ok_or_else(|| Stop("the counter is gone".into()))?;
-                    let next = number(found.value.as_bytes())? + 1;
-                    let condition = vec![Condition::Version(key.clone(), found.version)];
-                    let puts = vec![put(&key, next.to_string().as_bytes(), None)?];
-                    if node.write(condition, puts).await?.applied().is_some() {
-                        break;
-                    }
-                }
+                add_one(&node, &key).await?;
             }
             Ok(())
         });
@@ -57,6 +47,27 @@ async fn counter<S: Subject>(subject: &S) -> Checked {
     demand(last == expected, || {
         format!("{expected} increments ended at {last}")
     })
+}
+
+/// Adds one by compare and set, as often as others come first.
+async fn add_one<P: StoreProvider>(node: &Node<P>, key: &StoreKey) -> Checked {
+    let mut refused = None;
+    loop {
+        tokio::task::yield_now().await;
+        let found = node.read(key).await?.found();
+        let found = found.ok_or_else(|| Stop("the counter is gone".into()))?;
+        // A version never comes again (ST-9), so the record did not change in between, and the refusal was wrong.
+        demand(refused != Some(found.version.clone()), || {
+            "a write conflicted although its condition held".into()
+        })?;
+        let next = number(found.value.as_bytes())? + 1;
+        let condition = vec![Condition::Version(key.clone(), found.version.clone())];
+        let puts = vec![put(key, next.to_string().as_bytes(), None)?];
+        if node.write(condition, puts).await?.applied().is_some() {
+            return Ok(());
+        }
+        refused = Some(found.version);
+    }
 }
 
 fn number(bytes: &[u8]) -> Result<usize, Stop> {

@@ -279,7 +279,7 @@ macro_rules! command_read {
                 frames, [$($frame)*], { $($field,)* }
             );
             $crate::layout::rule_or_none!($($rule)?)(&record)
-                .map_err(|breach: $crate::error::Breach| breach.into_decode(0))?;
+                .map_err(|breach: $crate::error::Breach| breach.into_decode($crate::record::HEADER_BYTES))?;
             Ok(record)
         }
     };
