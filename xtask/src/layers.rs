@@ -255,7 +255,7 @@ mod tests {
     fn types_and_wire_have_counted_dependencies() {
         assert_eq!(problems_of("spotlane-types", "bytes", None), 1);
         assert_eq!(problems_of("spotlane-types", "proptest", Some("dev")), 0);
-        assert_eq!(problems_of("spotlane-wire", "crc32c", None), 0);
+        assert_eq!(problems_of("spotlane-wire", "crc-fast", None), 0);
         assert_eq!(problems_of("spotlane-wire", "tokio", None), 1);
         assert_eq!(problems_of("spotlane-wire", "serde", None), 1);
         let optional = json!({"name": "spotlane-wire", "dependencies": [

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use super::*;
+
 /// Every vector file of a folder with what came of it.
 fn results(folder: &Path) -> Vec<(PathBuf, Sheet)> {
     let files = files_in(folder).unwrap();
