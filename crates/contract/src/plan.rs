@@ -58,6 +58,11 @@ pub(crate) fn plan(rule: Rule, rng: &mut Rng, presets: &mut Presets) {
             let is_ok = terminal(rng, presets, &["hasApplicationPayload"]);
             presets.insert("hasCreation", Preset::Exactly(json!(is_ok)));
         }
+        Rule::RelocationFailed => {
+            let result = *rng.pick(&["notFound", "conflict", "rejected", "internalError"]);
+            let code = *rng.pick(codes_of(result));
+            presets.insert("failureCode", Preset::Exactly(json!(code)));
+        }
         Rule::FrozenRecord => frozen_record(rng, presets),
         Rule::RelocationState => relocation_state(rng, presets),
         Rule::AuthorityPayload => authority_payload(rng, presets),

@@ -19,6 +19,8 @@ pub(crate) enum Rule {
     Completion,
     /// WR-20 with the payload frame of a record.
     TerminalRecord,
+    /// WR-56: an explicit failure has a code.
+    RelocationFailed,
     /// WR-30, WR-33.
     FrozenRecord,
     /// WR-63.
@@ -65,6 +67,7 @@ impl Rule {
     pub(crate) fn of_command(name: &str) -> Vec<Self> {
         match name {
             "reply" | "replyRelay" => vec![Self::TerminalRecord],
+            "relocationFailed" => vec![Self::RelocationFailed],
             _ => Vec::new(),
         }
     }
@@ -89,6 +92,7 @@ impl Rule {
                 terminal_code(map)?;
                 ensure(is_ok(map) || !has_payload, "payload")
             }
+            Self::RelocationFailed => ensure(text(map, "failureCode") != "none", "failureCode"),
             Self::FrozenRecord => frozen_record(map),
             Self::RelocationState => relocation_state(map),
             Self::AuthorityPayload => authority_payload(map),

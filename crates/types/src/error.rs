@@ -18,11 +18,11 @@ pub enum ValueFault {
     /// A number outside its range.
     Range {
         /// The number that was given.
-        value: u64,
+        value: i128,
         /// The least legal number.
-        min: u64,
+        min: i128,
         /// The greatest legal number.
-        max: u64,
+        max: i128,
     },
     /// A text or byte string with too few or too many bytes.
     Length {

@@ -35,9 +35,9 @@ macro_rules! number_type {
                     return Err($crate::ValueError::new(
                         stringify!($name),
                         $crate::ValueFault::Range {
-                            value: value as u64,
-                            min: $min as u64,
-                            max: $max as u64,
+                            value: value as i128,
+                            min: $min as i128,
+                            max: $max as i128,
                         },
                     ));
                 }

@@ -17,7 +17,7 @@ macro_rules! blobs {
     )+) => {$(
         $(#[$meta])*
         #[doc = concat!("\n\nContract: `", $contract, "`. A slice of the received buffer (WR-7).")]
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $ty(Bytes);
 
         impl $ty {
@@ -150,5 +150,27 @@ impl PayloadBytes {
     #[inline]
     pub(crate) const fn from_checked(bytes: Bytes) -> Self {
         Self(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spotlane_types::bound;
+
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_those_of_the_contract() {
+        let payload = u64::from(bound::APPLICATION_PAYLOAD_BYTES);
+        assert_eq!(PayloadBytes::BYTES_MAX, payload);
+        assert_eq!(
+            DurableBlob::BYTES_MAX,
+            u64::from(bound::RELOCATION_CHUNK_BYTES)
+        );
+        assert_eq!(StateBlob::BYTES_MAX, bound::RELOCATION_LOGICAL_BYTES);
+        let mutation = u64::from(bound::MAINTENANCE_AGGREGATE_BYTES);
+        assert_eq!(ParticipantMutation::BYTES_MAX, mutation);
+        assert_eq!(Blob16::BYTES_MAX, wide(bound::BLOB_BYTES));
+        assert_eq!(NonEmptyBlob16::BYTES_MAX, wide(bound::BLOB_BYTES));
     }
 }

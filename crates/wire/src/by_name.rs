@@ -49,6 +49,7 @@ use crate::standalone::{Standalone, decode, encode};
 pub struct NamedType {
     name: &'static str,
     durable: bool,
+    check: fn(&Bytes) -> Result<(), DecodeError>,
     decode: fn(&Bytes) -> Result<Node, DecodeError>,
     encode: fn(Node) -> Result<Bytes, NamedError>,
 }
@@ -75,6 +76,14 @@ impl NamedType {
         }
     }
 
+    /// Decodes bytes and keeps nothing.
+    ///
+    /// # Errors
+    /// The bytes are not a legal value.
+    pub fn check(&self, bytes: &Bytes) -> Result<(), DecodeError> {
+        (self.check)(bytes)
+    }
+
     /// Decodes bytes into the JSON form.
     ///
     /// # Errors
@@ -95,6 +104,7 @@ impl NamedType {
         Self {
             name: T::CONTRACT_NAME,
             durable: false,
+            check: |bytes| decode::<T>(bytes).map(drop),
             decode: |bytes| decode::<T>(bytes).map(|value| value.to_json()),
             encode: |node| Ok(encode(&T::from_json(node)?)?),
         }
@@ -104,6 +114,7 @@ impl NamedType {
         Self {
             name: T::CONTRACT_NAME,
             durable: true,
+            check: |bytes| crate::durable::decode::<T>(bytes).map(drop),
             decode: |bytes| crate::durable::decode::<T>(bytes).map(|value| value.to_json()),
             encode: |node| Ok(crate::durable::encode(&T::from_json(node)?)?),
         }

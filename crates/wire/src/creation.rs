@@ -18,7 +18,7 @@ use crate::error::Breach;
 use crate::layout::{wire_envelope, wire_struct, wire_union};
 use crate::payload::ApplicationPayload;
 use crate::reference::ActorRef;
-use crate::terminal::check_terminal;
+use crate::terminal::{check_payload, check_terminal};
 
 wire_union! {
     /// The answer to the creation of an Actor.
@@ -91,12 +91,11 @@ wire_union! {
 fn creation_terminal_shape(terminal: &CreationOperationTerminal) -> Result<(), Breach> {
     check_terminal(terminal.terminal_result, terminal.failure_code)?;
     let ok = terminal.terminal_result == TerminalResult::Ok;
-    if terminal.application_payload.is_some() && !ok {
-        return Err(Breach::new(
-            "hasApplicationPayload",
-            "a payload goes only with the result ok",
-        ));
-    }
+    check_payload(
+        terminal.terminal_result,
+        terminal.application_payload.is_some(),
+        "hasApplicationPayload",
+    )?;
     if terminal.creation.is_some() != ok {
         return Err(Breach::new(
             "hasCreation",

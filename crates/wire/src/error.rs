@@ -72,6 +72,8 @@ pub(crate) enum Reason {
     LeftOver(usize),
     /// A number that must be another one.
     Expected { expected: u64, actual: u64 },
+    /// A number that means nothing here.
+    Reserved(u64),
     /// A number above its bound.
     Above { bound: u64, actual: u64 },
 }
@@ -84,6 +86,7 @@ impl fmt::Display for Reason {
             Self::Missing(bytes) => write!(f, "{bytes} more bytes are needed"),
             Self::LeftOver(bytes) => write!(f, "{bytes} bytes are left over"),
             Self::Expected { expected, actual } => write!(f, "{actual} instead of {expected}"),
+            Self::Reserved(number) => write!(f, "{number} is not assigned"),
             Self::Above { bound, actual } => write!(f, "{actual} is above the bound of {bound}"),
         }
     }
@@ -196,6 +199,7 @@ impl DecodeError {
             | Reason::Value(_)
             | Reason::Text(_)
             | Reason::LeftOver(_)
+            | Reason::Reserved(_)
             | Reason::Expected { .. }
             | Reason::Above { .. } => None,
         }
@@ -240,6 +244,7 @@ impl core::error::Error for DecodeError {
             Reason::Text(_)
             | Reason::Missing(_)
             | Reason::LeftOver(_)
+            | Reason::Reserved(_)
             | Reason::Expected { .. }
             | Reason::Above { .. } => None,
         }

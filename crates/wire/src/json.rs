@@ -345,6 +345,9 @@ macro_rules! serde_form {
 
 pub(crate) use serde_form;
 
+/// No struct of the contract has nearly as many; members are looked for one after another.
+const MEMBERS_MAX: usize = 64;
+
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
@@ -392,6 +395,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
             if members.iter().any(|(member, _)| *member == name) {
                 return Err(serde::de::Error::custom(format_args!(
                     "member '{name}' twice"
+                )));
+            }
+            if members.len() >= MEMBERS_MAX {
+                return Err(serde::de::Error::custom(format_args!(
+                    "an object with more than {MEMBERS_MAX} members"
                 )));
             }
             members.push((Cow::Owned(name), node));

@@ -6,7 +6,7 @@ use spotlane_types::id::{ContentType, MetadataKey, PacketName};
 use spotlane_types::text::{MetadataValue, check_text};
 
 use crate::blob::PayloadBytes;
-use crate::error::{EncodeError, Reason};
+use crate::error::{DecodeError, EncodeError, Reason};
 #[cfg(feature = "serde")]
 use crate::json::{self, JsonError, Node};
 use crate::layout::{Layout, read_version, standalone, wire_envelope, wire_struct};
@@ -92,18 +92,23 @@ impl MetadataFrame {
         let count_at = r.offset();
         let count = usize::from(r.u8()?);
         r.count(count_at, count, MetadataEntry::MIN)?;
-        let mut first = None;
+        let entries_at = r.offset();
         for index in 0..count {
             let at = r.offset();
-            let entries_at = *first.get_or_insert(at);
-            let key = read_entry(r).map_err(|e| e.at_element(index))?;
-            // The frame is at most 1,024 bytes when it is legal, so walking it again is cheaper than
-            // a table of keys.
-            let mut keys = RawEntries(r.bytes_since(entries_at)).take(index);
-            if keys.any(|(other, _)| other == key) {
-                let error = Reader::invalid(at, Reason::Text(KEY_TWICE)).within("key");
-                return Err(error.at_element(index));
+            let read = read_entry(r).map_err(|e| e.at_element(index));
+            let before = RawEntries(r.bytes_since(entries_at)).take(index);
+            match read {
+                Ok(key) if index < FEW && before.clone().any(|(other, _)| other == key) => {
+                    return Err(key_twice(at, index));
+                }
+                Ok(_) => {}
+                // A repeated key comes before what is wrong behind it.
+                Err(error) => return Err(first_repeat(before, entries_at).unwrap_or(error)),
             }
+        }
+        if count > FEW {
+            let entries = RawEntries(r.bytes_since(entries_at)).take(count);
+            first_repeat(entries, entries_at).map_or(Ok(()), Err)?;
         }
         let frame = r.since(start);
         if frame.len() > METADATA_BYTES {
@@ -138,7 +143,46 @@ impl MetadataFrame {
 
 const KEY_TWICE: &str = "the key occurs twice";
 
+/// So many keys are compared one by one; with more, sorting them is faster.
+const FEW: usize = 8;
+
+#[cold]
+fn key_twice(at: usize, index: usize) -> DecodeError {
+    let error = Reader::invalid(at, Reason::Text(KEY_TWICE)).within("key");
+    error.at_element(index)
+}
+
+/// The first entry whose key an entry before it has, in `n log n` steps: a peer chooses the keys.
+#[cold]
+fn first_repeat<'a>(
+    entries: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    entries_at: usize,
+) -> Option<DecodeError> {
+    let mut sorted = [(&[][..], 0_usize); 255];
+    let mut count = 0_usize;
+    for (place, (index, (key, _))) in sorted.iter_mut().zip(entries.clone().enumerate()) {
+        *place = (key, index);
+        count = index.saturating_add(1);
+    }
+    let keys = sorted.get_mut(..count)?;
+    keys.sort_unstable();
+    let repeats = keys.windows(2).filter_map(|pair| match pair {
+        [(key, _), (same, index)] if key == same => Some(*index),
+        _ => None,
+    });
+    let index = repeats.min()?;
+    let before = entries
+        .take(index)
+        .map(|(key, value)| key.len().saturating_add(value.len()));
+    // Both lengths of an entry take three bytes.
+    let bytes = before.fold(0_usize, |sum, len| {
+        sum.saturating_add(len).saturating_add(3)
+    });
+    Some(key_twice(entries_at.saturating_add(bytes), index))
+}
+
 /// Walks over entries that were already checked.
+#[derive(Clone)]
 struct RawEntries<'a>(&'a [u8]);
 
 impl<'a> Iterator for RawEntries<'a> {

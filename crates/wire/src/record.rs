@@ -125,14 +125,10 @@ fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
     let payload = match (C::PAYLOAD, rest) {
         (PayloadRule::Forbidden | PayloadRule::Optional, []) => None,
         (PayloadRule::Required | PayloadRule::Optional, [payload]) => Some(payload),
-        (PayloadRule::Required, _) => {
-            return Err(frame_count(
-                2_usize.saturating_add(usize::from(metadata.is_some())),
-                frames.len(),
-            ));
-        }
-        (PayloadRule::Forbidden | PayloadRule::Optional, _) => {
-            return Err(frame_count(1, frames.len()));
+        (rule, _) => {
+            let head = 1_usize.saturating_add(usize::from(metadata.is_some()));
+            let most = head.saturating_add(usize::from(rule != PayloadRule::Forbidden));
+            return Err(frame_count(most, frames.len()));
         }
     };
     Ok(Frames {
@@ -308,8 +304,9 @@ macro_rules! records {
             /// `pending` is the kind of the operation that a reply answers, from the table of pending
             /// requests; it decides the tail of command 20 (WR-21) and nothing else.
             ///
-            /// Allocates nothing but what ids above 38 bytes and vectors need; payloads and chunks are
-            /// slices of the frames (WR-7).
+            /// Allocates nothing for an application message whose ids have at most 38 bytes; longer ids,
+            /// vectors, frozen records and rare large cases take memory in proportion to the input
+            /// (WR-4). Payloads and chunks are slices of the frames (WR-7).
             ///
             /// # Errors
             /// The frames are not a legal record: a violation by the peer that sent them. The error
@@ -418,11 +415,10 @@ macro_rules! records {
 
 #[cold]
 fn unknown_command(command: u8) -> DecodeError {
-    let _ = command;
     DecodeError::new(
         ErrorKind::UnknownCommand,
         3,
-        Reason::Text("a reserved command"),
+        Reason::Reserved(u64::from(command)),
     )
     .within("command")
     .of_record(ANY_RECORD, 0)

@@ -279,7 +279,7 @@ macro_rules! enums {
                 let at = r.offset();
                 let value = r.$repr()?;
                 Self::from_wire(value).ok_or_else(|| {
-                    Reader::invalid(at, Reason::Text("not a member of the enumeration"))
+                    Reader::invalid(at, Reason::Reserved(u64::from(value)))
                 })
             }
 
@@ -431,6 +431,7 @@ strings! {
     TimerName: u8 1, new, text, Node::text;
     HandlerType: u8 1, new, text, Node::text;
     ProtocolCapability: u8 1, new, text, Node::text;
+    MaintenanceWave: u8 1, new, text, Node::text;
     MetadataKey: u8 1, new, text, Node::text;
     RecoveryReference: u8 1, new, text, Node::text;
     PacketName: u8 1, new, text, Node::text;
@@ -462,6 +463,7 @@ string_views! {
     TimerName: u8;
     HandlerType: u8;
     ProtocolCapability: u8;
+    MaintenanceWave: u8;
     MetadataKey: u8;
     RecoveryReference: u8;
     PacketName: u8;
@@ -542,32 +544,6 @@ optional_strings! {
 
 standalone!("optional-text8", Option<Text8>);
 standalone!("optional-rid", Option<NodeRid>);
-
-impl Layout for MaintenanceWave {
-    const MIN: usize = 2;
-
-    fn read(r: &mut Reader<'_>) -> Read<Self> {
-        let at = r.offset();
-        let len = usize::from(r.u8()?);
-        r.borrowed(at, len, Self::borrow_prefix)
-            .map(Self::from_borrowed)
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Written {
-        write_string!(w, self, u8);
-        Ok(())
-    }
-
-    #[cfg(feature = "serde")]
-    fn to_json(&self) -> Node {
-        json::text(self.as_bytes())
-    }
-
-    #[cfg(feature = "serde")]
-    fn from_json(node: Node) -> Result<Self, JsonError> {
-        Self::new(&node.text()?).map_err(|e| JsonError::new(e.to_string()))
-    }
-}
 
 /// Ids of two words.
 macro_rules! wide_ids {

@@ -10,14 +10,16 @@ use spotlane_types::generation::{
 };
 use spotlane_types::id::{NodeRid, OperationId, RelocationId};
 use spotlane_types::kind::{FailureCode, MeshOperationKind, RelocationRole, TerminalResult};
-use spotlane_wire::blob::{DurableBlob, PayloadBytes};
+use spotlane_wire::blob::{DurableBlob, NonEmptyBlob16, ParticipantMutation, PayloadBytes};
 use spotlane_wire::command::liveness::LivenessProbe;
 use spotlane_wire::command::message::ActorSend;
-use spotlane_wire::command::relocation::RelocationState;
+use spotlane_wire::command::relocation::{RelocationFailed, RelocationState};
 use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::payload::{ApplicationPayload, MetadataEntry, MetadataFrame};
-use spotlane_wire::reference::{ActorRef, ActorRouteFence, RelocationCoordinatorFence};
+use spotlane_wire::reference::{
+    ActorRef, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence,
+};
 use spotlane_wire::relocation::RelocationObject;
 use spotlane_wire::{ErrorKind, FrameBuffer, Record, decode_command, encode_command, view_command};
 
@@ -65,6 +67,23 @@ fn message(bytes: Bytes) -> ActorSend {
     }
 }
 
+fn coordinator() -> RelocationCoordinatorFence {
+    RelocationCoordinatorFence {
+        coordinator_owner_id: "owner".parse().unwrap(),
+        coordinator_lease_generation: OwnerLeaseGeneration::new(1).unwrap(),
+        coordinator_node_rid: NodeRid::new(b"n").unwrap(),
+        coordinator_node_generation: NodeGeneration::new(1).unwrap(),
+        expected_authority_store_version: "v1".parse().unwrap(),
+    }
+}
+
+fn moving() -> RelocationObject {
+    RelocationObject::Actor {
+        actor: actor(),
+        expected_authority_owner_generation: AuthorityOwnerGeneration::new(3).unwrap(),
+    }
+}
+
 fn encoded(record: &Record) -> Vec<Bytes> {
     let mut out = FrameBuffer::default();
     record.encode(&mut out).unwrap();
@@ -104,18 +123,9 @@ fn a_large_payload_is_handed_over_and_not_copied() {
     let state = RelocationState {
         relocation: RelocationId::new(0, 1).unwrap(),
         target_attempt_generation: TargetAttemptGeneration::new(1).unwrap(),
-        coordinator: RelocationCoordinatorFence {
-            coordinator_owner_id: "owner".parse().unwrap(),
-            coordinator_lease_generation: OwnerLeaseGeneration::new(1).unwrap(),
-            coordinator_node_rid: NodeRid::new(b"n").unwrap(),
-            coordinator_node_generation: NodeGeneration::new(1).unwrap(),
-            expected_authority_store_version: "v1".parse().unwrap(),
-        },
+        coordinator: coordinator(),
         sender_role: RelocationRole::Source,
-        object: RelocationObject::Actor {
-            actor: actor(),
-            expected_authority_owner_generation: AuthorityOwnerGeneration::new(3).unwrap(),
-        },
+        object: moving(),
         chunk_ordinal: 0,
         chunk_data: DurableBlob::new(large.clone()).unwrap(),
     };
@@ -310,4 +320,104 @@ fn a_record_of_another_command_is_told_from_a_damaged_one() {
         );
     }
     assert_eq!(Record::COMMAND_IDS.len(), 40);
+}
+
+/// WR-6: what is too short or too long for its place cannot be made at all.
+#[test]
+fn a_blob_outside_of_its_bounds_cannot_be_made() {
+    assert!(NonEmptyBlob16::new(Bytes::new()).is_err());
+    assert!(NonEmptyBlob16::new(Bytes::from_static(b"x")).is_ok());
+    assert!(ParticipantMutation::new(Bytes::new()).is_err());
+    let long = Bytes::from(vec![0; 65_536]);
+    let refused = NonEmptyBlob16::new(long.clone()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "65536 bytes are outside 1 to 65535 bytes"
+    );
+    assert_eq!(
+        refused.into_bytes().as_ptr(),
+        long.as_ptr(),
+        "refused bytes are given back"
+    );
+}
+
+/// WR-56: an explicit failure has a code, on the way in and on the way out.
+#[test]
+fn a_relocation_does_not_fail_without_a_reason() {
+    let failed = RelocationFailed {
+        relocation: RelocationId::new(0, 1).unwrap(),
+        target_attempt_generation: TargetAttemptGeneration::new(1).unwrap(),
+        coordinator: coordinator(),
+        target: RelocationTargetFence {
+            target_node_rid: NodeRid::new(b"n").unwrap(),
+            target_node_generation: NodeGeneration::new(1).unwrap(),
+            target_owner_id: "owner".parse().unwrap(),
+            target_owner_lease_generation: OwnerLeaseGeneration::new(1).unwrap(),
+        },
+        object: moving(),
+        sender_role: RelocationRole::Target,
+        failure_code: FailureCode::SpotMoving,
+    };
+    let mut frames = encoded(&failed.clone().into());
+    let without = RelocationFailed {
+        failure_code: FailureCode::None,
+        ..failed
+    };
+    let mut out = FrameBuffer::default();
+    assert_eq!(
+        encode_command(&without, &mut out).unwrap_err().field(),
+        "failureCode"
+    );
+    let mut zeroed = frames[0].to_vec();
+    let end = zeroed.len();
+    zeroed[end - 4..].fill(0);
+    frames[0] = Bytes::from(zeroed);
+    let error = Record::decode(&frames, NO_OPERATION).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.field().as_str()),
+        (ErrorKind::InvalidField, "failureCode")
+    );
+}
+
+/// A frame of `keys` metadata entries with values of `value` bytes.
+fn metadata(keys: &[Vec<u8>]) -> Bytes {
+    let mut frame = vec![1, u8::try_from(keys.len()).unwrap()];
+    for key in keys {
+        frame.push(u8::try_from(key.len()).unwrap());
+        frame.extend_from_slice(key);
+        frame.extend_from_slice(&[0, 0]);
+    }
+    Bytes::from(frame)
+}
+
+/// WR-9: the first entry that repeats a key is named, with few keys and with as many as fit.
+#[test]
+fn a_repeated_metadata_key_is_found_wherever_it_stands() {
+    let keys: Vec<Vec<u8>> = (0..200_u8)
+        .map(|n| vec![b'a' + n % 26, b'a' + n / 26])
+        .collect();
+    for count in [2, 8, 9, 10, 100, 200] {
+        let keys = &keys[..count];
+        assert!(spotlane_wire::decode::<MetadataFrame>(&metadata(keys)).is_ok());
+        for (first, second) in [(0, 1), (0, count - 1), (count / 2, count - 1)] {
+            let mut twice = keys.to_vec();
+            twice[second] = twice[first].clone();
+            let error = spotlane_wire::decode::<MetadataFrame>(&metadata(&twice));
+            if first != second {
+                let error = error.unwrap_err();
+                assert_eq!(error.field(), format!("[{second}].key"), "{count} keys");
+                assert_eq!(error.offset(), 2 + second * 5);
+            }
+        }
+        // The first fault decides: a repeated key comes before a bad entry behind it.
+        let mut twice = keys.to_vec();
+        twice[1] = twice[0].clone();
+        twice[count - 1] = if count > 2 {
+            Vec::new()
+        } else {
+            twice[0].clone()
+        };
+        let error = spotlane_wire::decode::<MetadataFrame>(&metadata(&twice)).unwrap_err();
+        assert_eq!(error.field(), "[1].key");
+    }
 }

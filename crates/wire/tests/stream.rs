@@ -544,3 +544,53 @@ proptest! {
         prop_assert_eq!(decode(whole.len(), pieces).unwrap().0, value);
     }
 }
+
+/// WR-6: a refused element is as if it had not been given, and the next one takes its place.
+#[test]
+fn a_refused_element_changes_nothing() {
+    let mut bad = work(1, 1, Vec::new());
+    bad.record.operation_kind = MeshOperationKind::StreamBind;
+    let mut encoder = EnvelopeEncoder::new(&head(), 0, ChunkBytes::new(64).unwrap())
+        .and_then(|encoder| encoder.work(1))
+        .unwrap();
+    assert_eq!(
+        encoder.entry(&bad).unwrap_err().field(),
+        "savedWork.record.operationKind"
+    );
+    encoder.entry(&work(1, 1, Vec::new())).unwrap();
+    let finished = encoder
+        .timers(0)
+        .and_then(|e| e.ticks(0))
+        .and_then(EnvelopeEncoder::finish)
+        .unwrap();
+    let (summary, chunks) = finished;
+    let total = usize::try_from(summary.total_length.get()).unwrap();
+    let (read, _) = decode(total, chunks.into_iter()).unwrap();
+    assert_eq!(read.saved_work.as_slice(), [work(1, 1, Vec::new())]);
+
+    let mut encoder = EnvelopeEncoder::new(&head(), 0, ChunkBytes::new(64).unwrap())
+        .and_then(|encoder| encoder.work(1))
+        .unwrap();
+    assert!(encoder.entry(&bad).is_err());
+    assert!(encoder.timers(0).is_err(), "the record is still missing");
+}
+
+/// WR-6, WR-54: a stream that became too long gives no summary.
+#[test]
+fn a_stream_that_became_too_long_stays_refused() {
+    let mut encoder = EnvelopeEncoder::new(&head(), 1, ChunkBytes::new(1).unwrap()).unwrap();
+    let state = Some(Bytes::from(vec![0; 5000]));
+    let error = encoder.state(participant(1), state).unwrap_err();
+    assert_eq!(encoder.state(participant(2), None).unwrap_err(), error);
+    assert_eq!(encoder.work(0).unwrap_err(), error);
+}
+
+/// WR-43: the caller of the decoder need not take what he does not want.
+#[test]
+fn a_stream_whose_items_are_not_taken_is_checked_at_the_end() {
+    let whole = spotlane_wire::encode(&sample()).unwrap();
+    let total = RelocationLogicalLength::new(whole.len() as u64).unwrap();
+    let mut decoder = EnvelopeDecoder::new(total);
+    decoder.push(whole.clone()).unwrap();
+    assert_eq!(decoder.finish().unwrap(), crc32c(&whole));
+}

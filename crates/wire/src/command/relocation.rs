@@ -9,9 +9,21 @@ use spotlane_types::kind::{FailureCode, RelocationRole};
 
 use super::wire_command;
 use crate::blob::DurableBlob;
+use crate::error::Breach;
 use crate::frozen::FrozenRecord;
 use crate::reference::{RelocationCoordinatorFence, RelocationTargetFence};
 use crate::relocation::RelocationObject;
+
+/// WR-56: a failure always says why.
+fn failed_rule(failed: &RelocationFailed) -> Result<(), Breach> {
+    if failed.failure_code == FailureCode::None {
+        return Err(Breach::new(
+            "failureCode",
+            "an explicit failure has a code other than none",
+        ));
+    }
+    Ok(())
+}
 
 wire_command! {
     /// Asks the target to prepare; also the manifest of the stream that follows.
@@ -77,7 +89,7 @@ wire_command! {
     }
 
     /// The target has failed and cleaned up (WR-56).
-    53 "relocationFailed" command RelocationFailed frames [] {
+    53 "relocationFailed" command RelocationFailed frames [] rule failed_rule {
         /// The move.
         relocation: RelocationId = "relocation",
         /// Its attempt.

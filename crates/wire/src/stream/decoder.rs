@@ -33,7 +33,8 @@ pub enum EnvelopeItem {
         /// The bytes of its state, which follow; `None` means that it is recreated (WR-41).
         state_bytes: Option<u64>,
     },
-    /// The next bytes of the participant's state: a slice of one chunk, never empty.
+    /// The next bytes of the participant's state, never empty: a slice of a chunk. Only the first ones
+    /// may have been copied, when they follow a head that lay across two chunks.
     StateBytes(Bytes),
     /// A record of saved work.
     Work(Box<SavedWorkEntry>),
@@ -240,10 +241,12 @@ impl EnvelopeDecoder {
 
     /// Ends the stream and gives CRC-32C of all its bytes, to be compared with command 40.
     ///
+    /// Items that were not taken are read and dropped, so that they are checked all the same.
+    ///
     /// # Errors
-    /// The stream is incomplete, or had a fault before.
-    pub fn finish(self) -> Result<u32, DecodeError> {
-        self.ok()?;
+    /// The stream is incomplete, or has a fault.
+    pub fn finish(mut self) -> Result<u32, DecodeError> {
+        while self.next_item()?.is_some() {}
         if matches!(self.stage, Stage::End) {
             return Ok(self.input.checksum.value());
         }

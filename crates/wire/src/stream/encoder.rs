@@ -114,6 +114,8 @@ struct Output {
     length: u64,
     checksum: Crc32c,
     scratch: Vec<u8>,
+    /// A fault that struck when bytes had gone out already: the stream cannot go on.
+    failed: Option<EncodeError>,
 }
 
 impl Output {
@@ -126,6 +128,7 @@ impl Output {
             length: 0,
             checksum: Crc32c::default(),
             scratch: Vec::new(),
+            failed: None,
         }
     }
 
@@ -194,16 +197,33 @@ impl Output {
         self.copy(&bytes)
     }
 
+    /// Writes one value. What cannot be encoded changes nothing; a stream that becomes too long is
+    /// broken for good, because a part of the value may have gone out.
     fn write<T: Layout>(&mut self, value: &T) -> Result<(), EncodeError> {
+        self.usable()?;
         let mut scratch = core::mem::take(&mut self.scratch);
         let mut w = Writer::split(&mut scratch, 0);
-        let written = value.write(&mut w);
+        let encoded = value.write(&mut w);
         let (end, payload) = w.into_tail();
-        let written = written
-            .and_then(|()| self.copy(scratch.get(..end).unwrap_or_default()))
-            .and_then(|()| payload.map_or(Ok(()), |payload| self.slice(payload)));
+        let written = encoded.and_then(|()| {
+            let head = scratch.get(..end).unwrap_or_default();
+            let sent = self.copy(head);
+            let sent = sent.and_then(|()| payload.map_or(Ok(()), |payload| self.slice(payload)));
+            self.remember(sent)
+        });
         self.scratch = scratch;
         written
+    }
+
+    fn usable(&self) -> Result<(), EncodeError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn remember(&mut self, sent: Result<(), EncodeError>) -> Result<(), EncodeError> {
+        if let Err(error) = &sent {
+            self.failed = Some(error.clone());
+        }
+        sent
     }
 }
 
@@ -218,14 +238,21 @@ impl<Stage> EnvelopeEncoder<Stage> {
         self.output.full.pop_front()
     }
 
-    fn expect_more(&mut self, field: &'static str) -> Result<(), EncodeError> {
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => Err(refuse(Reason::Text("more elements than were announced")).within(field)),
-        }
+    /// How many elements are left after the next one.
+    fn left_after(&self, field: &'static str) -> Result<u32, EncodeError> {
+        self.left
+            .checked_sub(1)
+            .ok_or_else(|| refuse(Reason::Text("more elements than were announced")).within(field))
+    }
+
+    /// Writes an element and counts it, or changes nothing.
+    fn element<T: Layout>(&mut self, field: &'static str, value: &T) -> Result<(), EncodeError> {
+        let left = self.left_after(field)?;
+        self.output
+            .write(value)
+            .map_err(|e| e.within(field).of_record(RECORD))?;
+        self.left = left;
+        Ok(())
     }
 
     fn next_stage<Next>(
@@ -239,6 +266,7 @@ impl<Stage> EnvelopeEncoder<Stage> {
             left,
             stage,
         } = self;
+        output.usable()?;
         if left > 0 {
             return Err(refuse(Reason::Text("fewer elements than were announced")).within(field));
         }
@@ -315,7 +343,8 @@ impl EnvelopeEncoder<States> {
             let (bound, actual) = (RelocationLogicalLength::MAX.get(), state_bytes.unwrap_or(0));
             return Err(refuse(Reason::Above { bound, actual }).within("applicationStates"));
         }
-        self.expect_more("applicationStates")?;
+        self.output.usable()?;
+        self.left = self.left_after("applicationStates")?;
         self.stage = States {
             last: Some(participant_id),
             owed: state_bytes.unwrap_or(0),
@@ -328,9 +357,9 @@ impl EnvelopeEncoder<States> {
         }
         .write(&mut w);
         let end = w.at();
-        let written = self.output.copy(scratch.get(..end).unwrap_or_default());
+        let sent = self.output.copy(scratch.get(..end).unwrap_or_default());
         self.output.scratch = scratch;
-        written
+        self.output.remember(sent)
     }
 
     /// Adds the next bytes of the state that was begun.
@@ -347,7 +376,9 @@ impl EnvelopeEncoder<States> {
             })
             .within("applicationStates")
         })?;
-        self.output.slice(bytes)
+        self.output.usable()?;
+        let sent = self.output.slice(bytes);
+        self.output.remember(sent)
     }
 
     fn complete(&self) -> Result<(), EncodeError> {
@@ -381,11 +412,9 @@ impl EnvelopeEncoder<Work> {
         if self.stage.keys.back().is_some_and(|last| *last >= key) {
             return Err(refuse(OUT_OF_ORDER).within("savedWork"));
         }
-        self.expect_more("savedWork")?;
+        self.element("savedWork", entry)?;
         self.stage.keys.push_back(key);
-        self.output
-            .write(entry)
-            .map_err(|e| e.within("savedWork").of_record(RECORD))
+        Ok(())
     }
 
     /// Goes on to `count` timers.
@@ -411,9 +440,9 @@ impl EnvelopeEncoder<Timers> {
         if last.is_some_and(|last| by_timer(last, timer) != Ordering::Less) {
             return Err(refuse(OUT_OF_ORDER).within("timerRegistrations"));
         }
-        self.expect_more("timerRegistrations")?;
+        self.element("timerRegistrations", timer)?;
         self.stage.last = Some(timer.clone());
-        self.output.write(timer)
+        Ok(())
     }
 
     /// Goes on to `count` pending ticks.
@@ -446,9 +475,9 @@ impl EnvelopeEncoder<Ticks> {
         if self.stage.work.front() == Some(&key) {
             return Err(refuse(Reason::Text(ORDER_IN_BOTH)).within("pendingTimerTicks"));
         }
-        self.expect_more("pendingTimerTicks")?;
+        self.element("pendingTimerTicks", tick)?;
         self.stage.last = Some(key);
-        self.output.write(tick)
+        Ok(())
     }
 
     /// Ends the stream: its numbers, and the chunks that were not taken yet.
@@ -456,6 +485,7 @@ impl EnvelopeEncoder<Ticks> {
     /// # Errors
     /// Ticks are missing, or the last chunk is one too many.
     pub fn finish(mut self) -> Result<(EnvelopeSummary, VecDeque<Bytes>), EncodeError> {
+        self.output.usable()?;
         if self.left > 0 {
             let rule = "fewer elements than were announced";
             return Err(refuse(Reason::Text(rule)).within("pendingTimerTicks"));
