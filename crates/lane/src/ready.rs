@@ -1,0 +1,159 @@
+//! The ready set: which gates have runnable work (EX-70). State, not a message, and never polled.
+//!
+//! Every worker has a run queue of its own. A gate enters the queue of the worker that served it last
+//! (EX-75: lanes are handed over between workers, preferring the last one), a worker without work
+//! takes the older half of another worker's queue. Within a queue the service order is the order of
+//! entering.
+//!
+//! Why no wake-up is lost: a worker that goes to sleep first marks itself idle and then looks into
+//! every queue again, under the lock of each. A gate enters under the same lock and its submitter looks
+//! for idle workers afterwards. Whichever of the two comes second under the lock sees the other.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::worker::Worker;
+
+/// Something a worker can run: a gate with runnable work, or a suspended turn whose operation woke.
+pub(crate) trait Runnable: Any + Send + Sync {
+    /// Runs until there is nothing left to do here, or until others should have their turn.
+    fn run(self: Arc<Self>, worker: &mut Worker);
+}
+
+/// More workers than bits in the idle mask would need a second word; no host of ours has so many.
+pub(crate) const WORKERS_MAX: usize = 64;
+/// How many gates a worker without work takes from another one at once.
+const STEAL_MAX: usize = 32;
+
+pub(crate) struct ReadySet {
+    queues: Box<[Queue]>,
+    /// Bit `n` is set while worker `n` sleeps and nobody has undertaken to wake it.
+    idle: AtomicU64,
+}
+
+/// Two cache lines apart, so that the queues of two workers do not share one.
+#[repr(align(128))]
+struct Queue {
+    jobs: Mutex<VecDeque<Arc<dyn Runnable>>>,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl ReadySet {
+    pub(crate) fn new(workers: usize) -> Self {
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let queues = (0..workers)
+            .map(|_| Queue { jobs: Mutex::new(VecDeque::new()), waker: Mutex::new(None) })
+            .collect();
+        Self { queues, idle: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Enters a gate. The caller has made sure that it is not in the set already and holds no lock.
+    pub(crate) fn push(&self, worker: usize, job: Arc<dyn Runnable>) {
+        let at = if worker < self.queues.len() { worker } else { worker % self.queues.len() };
+        if let Some(queue) = self.queues.get(at) {
+            queue.jobs.lock().push_back(job);
+        }
+        self.wake_one(at);
+    }
+
+    /// Wakes a sleeping worker, the preferred one if it sleeps. Nothing to do when nobody sleeps: a
+    /// worker that is awake looks here before it goes to sleep.
+    fn wake_one(&self, prefer: usize) {
+        let mut mask = self.idle.load(Ordering::SeqCst);
+        while mask != 0 {
+            let at =
+                if mask & (1 << prefer) != 0 { prefer } else { mask.trailing_zeros() as usize };
+            let bit = 1u64 << at;
+            let before = self.idle.fetch_and(!bit, Ordering::SeqCst);
+            if before & bit != 0 {
+                let waker = self.queues.get(at).and_then(|queue| queue.waker.lock().take());
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                return;
+            }
+            mask = before & !bit;
+        }
+    }
+
+    /// The gate that entered first among those of this worker, else among those of another one.
+    pub(crate) fn pop(
+        &self,
+        worker: usize,
+        loot: &mut Vec<Arc<dyn Runnable>>,
+    ) -> Option<Arc<dyn Runnable>> {
+        let own = self.queues.get(worker)?;
+        if let Some(job) = own.jobs.lock().pop_front() {
+            return Some(job);
+        }
+        for step in 1..self.queues.len() {
+            let other = self.queues.get((worker + step) % self.queues.len())?;
+            {
+                let mut jobs = other.jobs.lock();
+                let take = jobs.len().div_ceil(2).min(STEAL_MAX);
+                loot.extend(jobs.drain(..take));
+            }
+            if !loot.is_empty() {
+                let mut loot = loot.drain(..);
+                let first = loot.next();
+                own.jobs.lock().extend(loot);
+                return first;
+            }
+        }
+        None
+    }
+
+    /// Marks a worker as sleeping. True when it may really sleep; false when work arrived meanwhile.
+    pub(crate) fn try_sleep(&self, worker: usize, waker: &Waker) -> bool {
+        let Some(own) = self.queues.get(worker) else { return true };
+        {
+            let mut slot = own.waker.lock();
+            match &mut *slot {
+                Some(known) if known.will_wake(waker) => {}
+                slot => *slot = Some(waker.clone()),
+            }
+        }
+        let bit = 1u64 << worker;
+        self.idle.fetch_or(bit, Ordering::SeqCst);
+        let empty = self.queues.iter().all(|queue| queue.jobs.lock().is_empty());
+        if !empty {
+            // Whether or not somebody took the bit: this worker is awake and will look again.
+            self.idle.fetch_and(!bit, Ordering::SeqCst);
+        }
+        empty
+    }
+
+    /// Wakes everybody, for the end of the engine.
+    pub(crate) fn wake_all(&self) {
+        self.idle.store(0, Ordering::SeqCst);
+        for queue in &self.queues {
+            let waker = queue.waker.lock().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Takes out everything, for the end of the engine.
+    pub(crate) fn drain(&self) -> Vec<Arc<dyn Runnable>> {
+        let mut all = Vec::new();
+        for queue in &self.queues {
+            all.extend(queue.jobs.lock().drain(..));
+        }
+        all
+    }
+}
+
+impl fmt::Debug for ReadySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadySet").field("workers", &self.queues.len()).finish_non_exhaustive()
+    }
+}
