@@ -4,7 +4,8 @@
 //! All peers of a figure run once in every round, so whatever else happens on the machine hits all of
 //! them; the ratio is taken inside a round and its median is printed. A ratio above one means that we are
 //! better, also where less is better. `--quick` takes fewer rounds and messages, `--only TEXT` the
-//! figures and peers whose name contains the text, `--rounds N` sets the number of rounds.
+//! figures whose name contains the text, `--rounds N` sets the number of rounds, `--ours` leaves the
+//! peers out.
 
 mod figures;
 mod memory;
@@ -40,6 +41,13 @@ fn main() {
 
     for figure in Figure::ALL {
         if !wanted(figure.name()) {
+            continue;
+        }
+        if flag("--ours") {
+            // For a profiler: nothing but the engine.
+            let mut runners = vec![figures::runner::<Ours>(figure, scale)];
+            let values = rounds_of(&mut runners, rounds);
+            println!("{}: {}", figure.name(), median(values.into_iter().flatten().collect()));
             continue;
         }
         let mut runners = vec![

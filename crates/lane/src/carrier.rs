@@ -55,6 +55,8 @@ impl Mode {
 pub(crate) enum Exit {
     /// A gate of another kind, or something else that only the worker can run.
     Run(Arc<dyn Runnable>),
+    /// A gate that was never let go: what ran in it elsewhere is over.
+    Continue(Arc<dyn GateHost>),
     /// A parked turn woke, or a suspended one got its gate back: poll its carrier.
     Poll(Box<dyn AnyCarrier>),
     /// A ticket of a member was selected: run the member's item, then go on with the gate (EX-23).

@@ -24,9 +24,10 @@ use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::worker::Worker;
 
 /// The gate of a lane as its members and the workers see it. Separate from the queue (EX-1).
-pub(crate) trait GateHost: Runnable {
+pub(crate) trait GateHost: Send + Sync {
     fn gate_id(&self) -> u64;
-    fn as_runnable(self: Arc<Self>) -> Arc<dyn Runnable>;
+    /// Goes on with the gate, which the worker has kept.
+    fn go_on(self: Arc<Self>, worker: &mut Worker);
     /// The turn waits and keeps the gate (EX-30).
     fn park(self: Arc<Self>, carrier: Box<dyn AnyCarrier>, worker: &Worker);
     /// A turn is about to yield: it counts as suspended from here on.

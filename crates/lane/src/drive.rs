@@ -20,7 +20,7 @@ use crate::queue::{BarrierRun, Current, Entry, Work};
 use crate::ready::Runnable;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 use crate::time::Monotonic;
-use crate::timer::{Tick, TickEnd};
+use crate::timer::{Tick, TickEnd, TickOutcome};
 use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
 
@@ -38,8 +38,10 @@ pub(crate) struct Load<O: Owner> {
 }
 
 pub(crate) enum Duty {
-    /// The lane's own gate, for a slice.
+    /// The lane's own gate, taken from the ready set.
     Slice,
+    /// The lane's own gate, kept while a ticket or a resumed turn ran in it.
+    Continue,
     /// One item, in a turn of another lane's gate (EX-23).
     Ticket(Arc<dyn GateHost>, u64),
 }
@@ -47,7 +49,6 @@ pub(crate) enum Duty {
 /// What a carrier keeps between slices.
 struct Desk<O: Owner> {
     batch: VecDeque<Entry<O>>,
-    loot: Vec<Arc<dyn Runnable>>,
     /// Items since the last pause.
     spent: u32,
     /// Items since the clock was read, and how many are let pass before the next reading.
@@ -87,7 +88,6 @@ async fn carry<O: Owner>(
 ) {
     let mut desk = Desk {
         batch: VecDeque::new(),
-        loot: Vec::new(),
         spent: 0,
         since: 0,
         stride: 1,
@@ -101,6 +101,8 @@ async fn carry<O: Owner>(
         let rested = poll_fn(|_| inbox.lock().take().map_or(Poll::Pending, Poll::Ready));
         let mut load = rested.await;
         desk.spent = 0;
+        // Whatever was read before the rest is old.
+        desk.since = u32::MAX;
         loop {
             drive(&mut desk, &shared, &seat, load).await;
             if seat.mode() == Mode::Exit {
@@ -120,7 +122,7 @@ async fn carry<O: Owner>(
 fn next_gate<O: Owner>(desk: &mut Desk<O>, shared: &Arc<Shared>, seat: &Seat) -> Option<Load<O>> {
     // A gate that leads nowhere still counts, so that a long row of them ends.
     desk.spent += 1;
-    let Some(job) = shared.ready.pop(seat.worker(), &mut desk.loot) else {
+    let Some(job) = shared.ready.pop(seat.worker()) else {
         seat.set_mode(Mode::Empty);
         return None;
     };
@@ -159,7 +161,7 @@ impl<O: Owner> Desk<O> {
     #[inline]
     fn used_up(&mut self, core: &Core<O>) -> bool {
         self.spent += 1;
-        self.since += 1;
+        self.since = self.since.saturating_add(1);
         if self.since < self.stride {
             return false;
         }
@@ -176,10 +178,15 @@ impl<O: Owner> Desk<O> {
         self.now.since(self.slice_start) >= budget
     }
 
+    /// A gate is taken from the ready set. The last reading serves as its start as long as it is no
+    /// older than the stride allows.
+    #[inline]
     fn start_slice(&mut self, core: &Core<O>) {
-        self.now = core.shared().clock.now();
+        if self.since >= self.stride {
+            self.now = core.shared().clock.now();
+            self.since = 0;
+        }
         self.slice_start = self.now;
-        self.since = 0;
     }
 }
 
@@ -203,12 +210,12 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
             core.end_ticket(&mut turn, fifo, payload);
         }
         let gate = turn.gate.take().unwrap_or(gate);
-        seat.leave(Exit::Run(gate.as_runnable()));
+        seat.leave(Exit::Continue(gate));
         seat.set_mode(Mode::Exit);
         desk.batch = turn.batch;
         return;
     }
-    match core.begin(&mut turn, desk) {
+    match core.begin(&mut turn, desk, matches!(load.duty, Duty::Continue)) {
         Begin::Go => {}
         Begin::Poll(carrier) => {
             seat.leave(Exit::Poll(carrier));
@@ -282,9 +289,9 @@ async fn run<O: Owner>(
             finish(shared, turn, result, None);
             0
         }
-        Pick::Tick(tick, end) => {
+        Pick::Tick(mut tick, mut end) => {
             turn.kind = TurnKind::Tick;
-            if !end.begin(&tick) {
+            if !end.begin(&mut tick) {
                 // EX-232: cancelled or registered anew since the tick was queued.
                 return 0;
             }
@@ -294,8 +301,9 @@ async fn run<O: Owner>(
             if turn.owner.is_none() {
                 regain(seat, turn).await;
             }
-            end.ended(matches!(result, Ok(Ok(()))));
-            settle_deferred(turn, matches!(result, Ok(Ok(()))));
+            let ended_well = matches!(result, Ok(Ok(())));
+            end.ended(if ended_well { TickOutcome::Completed } else { TickOutcome::Failed });
+            settle_deferred(turn, ended_well);
             count(shared, &result);
             0
         }
@@ -409,17 +417,17 @@ async fn regain<O: Owner>(seat: &Arc<Seat>, turn: &mut Turn<'_, O>) {
 }
 
 impl<O: Owner> Core<O> {
-    fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>) -> Begin {
+    fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
         let mut junk = None;
         let mut inner = self.inner.lock();
         match inner.run {
-            Run::Ready => {}
+            Run::Ready if !kept => {}
             // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
-            Run::Running => {
+            Run::Running if kept => {
                 let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
                 desk.slice_start = start.unwrap_or(desk.now);
             }
-            Run::Parked => {
+            Run::Parked if !kept => {
                 inner.run = Run::Running;
                 inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
                 return match inner.ext.as_mut().and_then(|ext| ext.parked.take()) {
@@ -427,9 +435,10 @@ impl<O: Owner> Core<O> {
                     None => Begin::Nothing,
                 };
             }
-            Run::Idle | Run::Stopped => return Begin::Nothing,
+            // An old entry of the ready set: sealed or ended meanwhile.
+            Run::Idle | Run::Stopped | Run::Ready | Run::Running | Run::Parked => return Begin::Nothing,
         }
-        let fresh = inner.run == Run::Ready;
+        let fresh = !kept;
         inner.run = Run::Running;
         inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
         turn.owner = inner.owner.take();
@@ -633,7 +642,7 @@ impl<O: Owner> Core<O> {
         let exit = exit.unwrap_or_else(|| {
             // EX-7: nobody is suspended under this number any more. Nothing changes; go on.
             self.shared().stats.ignored();
-            Exit::Run(self.clone())
+            Exit::Continue(self.clone())
         });
         turn.seat.leave(exit);
         turn.seat.set_mode(Mode::Exit);
@@ -791,6 +800,15 @@ impl<O: Owner> Runnable for Core<O> {
     fn run(self: Arc<Self>, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
         *carrier.inbox.lock() = Some(Load { core: self, duty: Duty::Slice });
+        worker.poll_carrier(carrier);
+    }
+}
+
+impl<O: Owner> Core<O> {
+    /// Goes on with a gate that was kept.
+    pub(crate) fn go_on(self: Arc<Self>, worker: &mut Worker) {
+        let carrier = worker.take_carrier::<O>();
+        *carrier.inbox.lock() = Some(Load { core: self, duty: Duty::Continue });
         worker.poll_carrier(carrier);
     }
 }

@@ -33,8 +33,8 @@ impl<O: Owner> GateHost for Core<O> {
         self.id
     }
 
-    fn as_runnable(self: Arc<Self>) -> Arc<dyn Runnable> {
-        self
+    fn go_on(self: Arc<Self>, worker: &mut Worker) {
+        Self::go_on(self, worker);
     }
 
     fn park(self: Arc<Self>, carrier: Box<dyn AnyCarrier>, worker: &Worker) {

@@ -138,6 +138,11 @@ impl sealed::Policy for ActorDelivery {
     }
 }
 
+/// A policy whose objects are relocation units: their backlog is opened at the target (EX-207).
+pub trait Moves: LanePolicy {}
+impl Moves for Spot {}
+impl Moves for ActorDelivery {}
+
 /// How the handlers of an owner may wait: [`KeepGate`] or [`Yielding`].
 #[expect(private_bounds, reason = "sealed: the two ways of waiting are closed by the contract")]
 pub trait Waiting: sealed::Waiting + Send + Sync + 'static {}

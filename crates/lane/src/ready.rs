@@ -2,20 +2,21 @@
 //!
 //! Every worker has a run queue of its own. A gate enters the queue of the worker that served it last
 //! (EX-75: lanes are handed over between workers, preferring the last one), a worker without work
-//! takes the older half of another worker's queue. Within a queue the service order is the order of
-//! entering.
+//! takes the oldest gate of another worker's queue. Within a queue the service order is the order of
+//! entering. The queues are lock-free: under a lock, a submitter that loses its processor would stop
+//! every worker.
 //!
 //! Why no wake-up is lost: a worker that goes to sleep first marks itself idle and then looks into
-//! every queue again, under the lock of each. A gate enters under the same lock and its submitter looks
-//! for idle workers afterwards. Whichever of the two comes second under the lock sees the other.
+//! every queue again; a gate enters a queue first and its submitter looks for idle workers then. With a
+//! sequentially consistent fence between the two steps on both sides, at least one of them sees the
+//! other.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, RunQueue, fence};
 use crate::worker::Worker;
 
 /// Something a worker can run: a gate with runnable work, or a suspended turn whose operation woke.
@@ -26,8 +27,6 @@ pub(crate) trait Runnable: Any + Send + Sync {
 
 /// More workers than bits in the idle mask would need a second word; no host of ours has so many.
 pub(crate) const WORKERS_MAX: usize = 64;
-/// How many gates a worker without work takes from another one at once.
-const STEAL_MAX: usize = 32;
 
 pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
@@ -38,7 +37,7 @@ pub(crate) struct ReadySet {
 /// Two cache lines apart, so that the queues of two workers do not share one.
 #[repr(align(128))]
 struct Queue {
-    jobs: Mutex<VecDeque<Arc<dyn Runnable>>>,
+    jobs: RunQueue,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -46,7 +45,7 @@ impl ReadySet {
     pub(crate) fn new(workers: usize) -> Self {
         let workers = workers.clamp(1, WORKERS_MAX);
         let queues = (0..workers)
-            .map(|_| Queue { jobs: Mutex::new(VecDeque::new()), waker: Mutex::new(None) })
+            .map(|_| Queue { jobs: RunQueue::default(), waker: Mutex::new(None) })
             .collect();
         Self { queues, idle: AtomicU64::new(0) }
     }
@@ -59,8 +58,9 @@ impl ReadySet {
     pub(crate) fn push(&self, worker: usize, job: Arc<dyn Runnable>) {
         let at = if worker < self.queues.len() { worker } else { worker % self.queues.len() };
         if let Some(queue) = self.queues.get(at) {
-            queue.jobs.lock().push_back(job);
+            queue.jobs.push(job);
         }
+        fence(Ordering::SeqCst);
         self.wake_one(at);
     }
 
@@ -85,30 +85,13 @@ impl ReadySet {
     }
 
     /// The gate that entered first among those of this worker, else among those of another one.
-    pub(crate) fn pop(
-        &self,
-        worker: usize,
-        loot: &mut Vec<Arc<dyn Runnable>>,
-    ) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
         let own = self.queues.get(worker)?;
-        if let Some(job) = own.jobs.lock().pop_front() {
+        if let Some(job) = own.jobs.pop() {
             return Some(job);
         }
-        for step in 1..self.queues.len() {
-            let other = self.queues.get((worker + step) % self.queues.len())?;
-            {
-                let mut jobs = other.jobs.lock();
-                let take = jobs.len().div_ceil(2).min(STEAL_MAX);
-                loot.extend(jobs.drain(..take));
-            }
-            if !loot.is_empty() {
-                let mut loot = loot.drain(..);
-                let first = loot.next();
-                own.jobs.lock().extend(loot);
-                return first;
-            }
-        }
-        None
+        let others = (1..self.queues.len()).map(|step| (worker + step) % self.queues.len());
+        others.filter_map(|at| self.queues.get(at)).find_map(|other| other.jobs.pop())
     }
 
     /// Marks a worker as sleeping. True when it may really sleep; false when work arrived meanwhile.
@@ -123,7 +106,8 @@ impl ReadySet {
         }
         let bit = 1u64 << worker;
         self.idle.fetch_or(bit, Ordering::SeqCst);
-        let empty = self.queues.iter().all(|queue| queue.jobs.lock().is_empty());
+        fence(Ordering::SeqCst);
+        let empty = self.queues.iter().all(|queue| queue.jobs.is_empty());
         if !empty {
             // Whether or not somebody took the bit: this worker is awake and will look again.
             self.idle.fetch_and(!bit, Ordering::SeqCst);
@@ -146,7 +130,7 @@ impl ReadySet {
     pub(crate) fn drain(&self) -> Vec<Arc<dyn Runnable>> {
         let mut all = Vec::new();
         for queue in &self.queues {
-            all.extend(queue.jobs.lock().drain(..));
+            all.extend(std::iter::from_fn(|| queue.jobs.pop()));
         }
         all
     }

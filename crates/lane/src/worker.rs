@@ -11,7 +11,6 @@ use crate::core::GateHost;
 use crate::drive::{Load, new_carrier};
 use crate::engine::Shared;
 use crate::owner::Owner;
-use crate::ready::Runnable;
 
 /// How many carriers at rest a worker keeps for the next gate of their owner type.
 const SPARES_MAX: usize = 8;
@@ -23,7 +22,6 @@ pub(crate) struct Worker {
     /// A carrier that paused with a gate in hand.
     current: Option<Box<dyn AnyCarrier>>,
     next: Option<Exit>,
-    loot: Vec<Arc<dyn Runnable>>,
     after: AfterPoll,
 }
 
@@ -45,7 +43,6 @@ impl Worker {
             spares: Vec::new(),
             current: None,
             next: None,
-            loot: Vec::new(),
             after: AfterPoll::Look,
         }
     }
@@ -71,10 +68,11 @@ impl Worker {
             } else if let Some(exit) = self.next.take() {
                 match exit {
                     Exit::Run(job) => job.run(self),
+                    Exit::Continue(gate) => gate.go_on(self),
                     Exit::Poll(carrier) => self.poll_carrier(carrier),
                     Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
                 }
-            } else if let Some(job) = self.shared.ready.pop(self.index, &mut self.loot) {
+            } else if let Some(job) = self.shared.ready.pop(self.index) {
                 job.run(self);
             } else {
                 self.after = AfterPoll::Sleep;
@@ -143,7 +141,7 @@ impl Worker {
                 if let Some(gate) = carrier.seat().take_gate() {
                     let fence = carrier.seat().fence();
                     Arc::clone(&gate).store_suspended(fence, carrier, self);
-                    self.next = Some(Exit::Run(gate.as_runnable()));
+                    self.next = Some(Exit::Continue(gate));
                 }
             }
             Mode::Waiting | Mode::Decided | Mode::Granted => {
