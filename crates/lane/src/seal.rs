@@ -45,33 +45,41 @@ impl<O: Owner<Policy = Spot>> Lane<O> {
     /// Dropping the future withdraws the request, or gives the seal back if it was just taken; nothing
     /// is lost or reordered.
     pub async fn request_seal(&self) -> Result<SealGuard<O>, SealError> {
-        let mut after = After::default();
-        let (sender, receiver) = oneshot::channel();
-        let mut inner = self.core.inner.lock();
-        match inner.admission {
-            Admission::Open | Admission::Queueing => {}
-            Admission::Held => return Err(SealError::AlreadyMoving),
-            Admission::ConnectionClosing | Admission::Closed | Admission::Ended => {
-                return Err(SealError::Ended);
-            }
-        }
-        if !matches!(inner.policy.seal, Seal::Open) {
-            return Err(SealError::AlreadyMoving);
-        }
-        inner.policy.seal = Seal::Requested(sender);
-        self.core.signal(ATTENTION);
-        if inner.run == Run::Idle && inner.nothing_suspended() {
-            inner.take_s0(&mut after);
-        }
-        drop(inner);
+        let receiver = place_request(&self.core)?;
         let mut request = Request { core: &self.core, granted: false };
-        after.run(&self.core);
         if receiver.await.is_err() {
             return Err(SealError::Ended);
         }
         request.granted = true;
         Ok(SealGuard::take(Arc::clone(&self.core)))
     }
+}
+
+fn place_request<O>(core: &Arc<Core<O>>) -> Result<oneshot::Receiver<()>, SealError>
+where
+    O: Owner<Policy = Spot>,
+{
+    let mut after = After::default();
+    let (sender, receiver) = oneshot::channel();
+    let mut inner = core.inner.lock();
+    match inner.admission {
+        Admission::Open | Admission::Queueing => {}
+        Admission::Held => return Err(SealError::AlreadyMoving),
+        Admission::ConnectionClosing | Admission::Closed | Admission::Ended => {
+            return Err(SealError::Ended);
+        }
+    }
+    if !matches!(inner.policy.seal, Seal::Open) {
+        return Err(SealError::AlreadyMoving);
+    }
+    inner.policy.seal = Seal::Requested(sender);
+    core.signal(ATTENTION);
+    if inner.run == Run::Idle && inner.nothing_suspended() {
+        inner.take_s0(&mut after);
+    }
+    drop(inner);
+    after.run(core);
+    Ok(receiver)
 }
 
 /// Withdraws a request whose future is dropped (EX-174: Requested → Open).
