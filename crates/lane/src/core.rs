@@ -733,6 +733,14 @@ impl<O: Owner> Drop for Core<O> {
 
 impl<O: Owner> fmt::Debug for Core<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").field("id", &self.id).finish_non_exhaustive()
+        let mut inner = self.inner.lock();
+        self.settle(&mut inner);
+        f.debug_struct("Lane")
+            .field("id", &self.id)
+            .field("run", &inner.run)
+            .field("admission", &inner.admission)
+            .field("queued", &inner.app.len())
+            .field("used", &inner.ledger.used_items())
+            .finish_non_exhaustive()
     }
 }

@@ -218,7 +218,11 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
         }
         self.give_up_gate();
         let mut decided = None;
+        let mut released = false;
         let value = poll_fn(|cx| match self.seat.mode() {
+            // The rest of this poll still holds the gate: the operation, which has our waker, is looked
+            // at again when the worker has let the gate go.
+            Mode::Suspended if !std::mem::replace(&mut released, true) => Poll::Pending,
             Mode::Granted => {
                 decided.take().map_or(Poll::Pending, Poll::Ready)
             }

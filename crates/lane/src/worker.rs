@@ -144,6 +144,7 @@ impl Worker {
                     self.next = Some(Exit::Continue(gate));
                 }
             }
+            // A handler waits. `Decided` is reached without a gate only, in `poll_suspended`.
             Mode::Waiting | Mode::Decided | Mode::Granted => {
                 if let Some(gate) = carrier.seat().take_gate() {
                     gate.park(carrier, self);
