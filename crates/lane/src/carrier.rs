@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::core::{GateHost, TicketHolder};
 use crate::ready::Runnable;
-use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// What the body of a carrier tells the worker when its poll returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub(crate) struct Seat {
     worker: AtomicUsize,
     /// The fencing number of a suspended turn, then of the turn it resumes in (EX-7).
     fence: AtomicU64,
+    /// Whether the inbox holds something; without it the body looks into the ready set itself.
+    loaded: AtomicBool,
     exit: Mutex<Option<Exit>>,
     /// The gate of the turn that waits; set when a handler's poll returned pending.
     gate: Mutex<Option<Arc<dyn GateHost>>>,
@@ -80,6 +82,7 @@ impl Seat {
             mode: AtomicU8::new(Mode::Empty as u8),
             worker: AtomicUsize::new(0),
             fence: AtomicU64::new(0),
+            loaded: AtomicBool::new(false),
             exit: Mutex::new(None),
             gate: Mutex::new(None),
         }
@@ -107,6 +110,14 @@ impl Seat {
 
     pub(crate) fn set_fence(&self, number: u64) {
         self.fence.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_loaded(&self) -> bool {
+        let loaded = self.loaded.load(Ordering::Relaxed);
+        if loaded {
+            self.loaded.store(false, Ordering::Relaxed);
+        }
+        loaded
     }
 
     pub(crate) fn leave(&self, exit: Exit) {
@@ -140,7 +151,7 @@ pub(crate) struct Carrier<B> {
     wakeup: Arc<Wakeup>,
     waker: Waker,
     /// How the worker hands the first gate to the body; typed by the owner.
-    pub(crate) inbox: Arc<Mutex<Option<B>>>,
+    inbox: Arc<Mutex<Option<B>>>,
 }
 
 impl<B: Send + 'static> Carrier<B> {
@@ -151,6 +162,12 @@ impl<B: Send + 'static> Carrier<B> {
         let wakeup = Arc::new(Wakeup::new());
         let waker = Waker::from(Arc::clone(&wakeup));
         Self { body: Box::pin(body), seat, wakeup, waker, inbox }
+    }
+
+    /// Gives a carrier at rest something to begin with.
+    pub(crate) fn load(&self, load: B) {
+        *self.inbox.lock() = Some(load);
+        self.seat.loaded.store(true, Ordering::Relaxed);
     }
 }
 

@@ -16,11 +16,11 @@ use crate::core::{
 use crate::engine::Shared;
 use crate::error::{AskError, Fifo, HandlerError};
 use crate::owner::Owner;
-use crate::queue::{BarrierRun, Current, Entry, Work};
+use crate::queue::{BarrierRun, Current, Entry, QueuedTick, Work};
 use crate::ready::Runnable;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 use crate::time::Monotonic;
-use crate::timer::{Tick, TickEnd, TickOutcome};
+use crate::timer::TickOutcome;
 use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
 
@@ -62,7 +62,7 @@ struct Desk<O: Owner> {
 
 enum Pick<O: Owner> {
     Work(Work<O>, TurnKind),
-    Tick(Tick, TickEnd),
+    Tick(Box<QueuedTick>),
     Barrier(O::Item),
 }
 
@@ -96,13 +96,20 @@ async fn carry<O: Owner>(
         slice_start: Monotonic::ORIGIN,
     };
     loop {
-        // The first gate comes from the worker; from then on the body helps itself, so a run of gates
-        // of one type costs no hand-over at all.
-        let rested = poll_fn(|_| inbox.lock().take().map_or(Poll::Pending, Poll::Ready));
-        let mut load = rested.await;
-        desk.spent = 0;
-        // Whatever was read before the rest is old.
-        desk.since = u32::MAX;
+        // A gate comes from the worker, or the body helps itself: a run of gates of one type costs no
+        // hand-over at all.
+        let mut load = poll_fn(|_| {
+            // Whatever was read before the rest is old.
+            desk.since = u32::MAX;
+            desk.spent = 0;
+            let load = if seat.take_loaded() {
+                inbox.lock().take()
+            } else {
+                next_gate(&mut desk, &shared, &seat)
+            };
+            load.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
         loop {
             drive(&mut desk, &shared, &seat, load).await;
             if seat.mode() == Mode::Exit {
@@ -116,6 +123,10 @@ async fn carry<O: Owner>(
                 None => break,
             }
         }
+        // At rest: what comes next is decided in the next poll, not in this one.
+        let mut left = false;
+        poll_fn(|_| if std::mem::replace(&mut left, true) { Poll::Ready(()) } else { Poll::Pending })
+            .await;
     }
 }
 
@@ -289,7 +300,8 @@ async fn run<O: Owner>(
             finish(shared, turn, result, None);
             0
         }
-        Pick::Tick(mut tick, mut end) => {
+        Pick::Tick(queued) => {
+            let QueuedTick { mut tick, mut end } = *queued;
             turn.kind = TurnKind::Tick;
             if !end.begin(&mut tick) {
                 // EX-232: cancelled or registered anew since the tick was queued.
@@ -479,12 +491,38 @@ impl<O: Owner> Core<O> {
             }
             match turn.batch.pop_front() {
                 Some(Entry::Work(work)) => return Some(Pick::Work(work, TurnKind::Application)),
-                Some(Entry::Tick(tick, end)) => return Some(Pick::Tick(tick, end)),
+                Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
                 Some(other) => {
                     let inner = self.inner.lock();
                     return self.hand_on(turn, desk, inner, other);
                 }
                 None => {}
+            }
+            // The entries in hand are used up. With nothing but plain work around there are two ways.
+            let mut inner = self.inner.lock();
+            if inner.ext.is_none() && inner.calm() {
+                *served = 0;
+                if inner.app.is_empty() {
+                    inner.burst = 0;
+                    let large = self.hand_back(&mut inner, turn);
+                    inner.run = Run::Idle;
+                    drop(inner);
+                    drop(large);
+                    return None;
+                }
+                std::mem::swap(&mut inner.app, &mut turn.batch);
+                drop(inner);
+                match turn.batch.pop_front() {
+                    Some(Entry::Work(work)) => {
+                        return Some(Pick::Work(work, TurnKind::Application));
+                    }
+                    Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
+                    Some(other) => {
+                        let inner = self.inner.lock();
+                        return self.hand_on(turn, desk, inner, other);
+                    }
+                    None => {}
+                }
             }
         }
         *served = 0;
@@ -589,7 +627,7 @@ impl<O: Owner> Core<O> {
                 }
                 match entry {
                     Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Application)),
-                    Some(Entry::Tick(tick, end)) => Some(Pick::Tick(tick, end)),
+                    Some(Entry::Tick(tick)) => Some(Pick::Tick(tick)),
                     Some(other) => {
                         let pick = self.hand_on(turn, desk, inner, other);
                         after.run(self);
@@ -599,7 +637,7 @@ impl<O: Owner> Core<O> {
                 }
             }
         };
-        if inner.calm() {
+        if inner.calm() && self.signals.load(Ordering::Relaxed) & ATTENTION != 0 {
             self.signals.fetch_and(!ATTENTION, Ordering::SeqCst);
         }
         drop(inner);
@@ -635,7 +673,7 @@ impl<O: Owner> Core<O> {
                     Exit::Poll(carrier)
                 })
             }
-            Entry::Work(_) | Entry::Tick(..) => None,
+            Entry::Work(_) | Entry::Tick(_) => None,
         };
         drop(inner);
         after.run(self);
@@ -656,6 +694,15 @@ impl<O: Owner> Core<O> {
         turn: &mut Turn<'_, O>,
         after: &mut After<O>,
     ) {
+        after.junk.extend(self.hand_back(inner, turn).map(Junk::Entries));
+    }
+
+    /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
+    fn hand_back(
+        &self,
+        inner: &mut Inner<O>,
+        turn: &mut Turn<'_, O>,
+    ) -> Option<VecDeque<Entry<O>>> {
         inner.owner = turn.owner.take();
         inner.turns = turn.number;
         if !turn.batch.is_empty() {
@@ -663,12 +710,12 @@ impl<O: Owner> Core<O> {
             std::mem::swap(&mut turn.batch, &mut inner.app);
         } else if inner.app.is_empty() && inner.app.capacity() > KEEP_CAPACITY {
             // Idle lanes keep small buffers only; the large one stays with the worker.
-            if turn.batch.capacity() <= KEEP_CAPACITY {
-                std::mem::swap(&mut turn.batch, &mut inner.app);
-            } else {
-                after.junk.push(Junk::Entries(std::mem::take(&mut inner.app)));
+            if turn.batch.capacity() > KEEP_CAPACITY {
+                return Some(std::mem::take(&mut inner.app));
             }
+            std::mem::swap(&mut turn.batch, &mut inner.app);
         }
+        None
     }
 
     /// A turn yields: as [`Core::give_back`], with the claim of a member kept.
@@ -712,7 +759,7 @@ impl<O: Owner> Core<O> {
         };
         let pick = match current {
             Current::Queued(Entry::Work(work)) => Pick::Work(work, kind),
-            Current::Queued(Entry::Tick(tick, end)) => Pick::Tick(tick, end),
+            Current::Queued(Entry::Tick(tick)) => Pick::Tick(tick),
             Current::Barrier(item) => Pick::Barrier(item),
             // Tickets and resumes stand in the FIFO of the gate's lane only.
             Current::Queued(Entry::Ticket(_) | Entry::Resume(_)) => return None,
@@ -799,7 +846,7 @@ impl<O: Owner> Core<O> {
 impl<O: Owner> Runnable for Core<O> {
     fn run(self: Arc<Self>, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
-        *carrier.inbox.lock() = Some(Load { core: self, duty: Duty::Slice });
+        carrier.load(Load { core: self, duty: Duty::Slice });
         worker.poll_carrier(carrier);
     }
 }
@@ -808,7 +855,7 @@ impl<O: Owner> Core<O> {
     /// Goes on with a gate that was kept.
     pub(crate) fn go_on(self: Arc<Self>, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
-        *carrier.inbox.lock() = Some(Load { core: self, duty: Duty::Continue });
+        carrier.load(Load { core: self, duty: Duty::Continue });
         worker.poll_carrier(carrier);
     }
 }
@@ -816,7 +863,7 @@ impl<O: Owner> Core<O> {
 impl<O: Owner> TicketHolder for Core<O> {
     fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
-        *carrier.inbox.lock() = Some(Load { core: self, duty: Duty::Ticket(gate, fence) });
+        carrier.load(Load { core: self, duty: Duty::Ticket(gate, fence) });
         worker.poll_carrier(carrier);
     }
 }

@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.phase.store(STOPPED, Ordering::SeqCst);
         self.ready.wake_all();
         drop(self.ready.drain());

@@ -12,6 +12,8 @@ mod jobs;
 mod kind;
 mod lane;
 mod limits;
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 mod owner;
 mod policy;
 mod queue;

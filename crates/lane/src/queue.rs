@@ -34,11 +34,18 @@ impl<O: Owner> Work<O> {
 /// What may stand in an application FIFO.
 pub(crate) enum Entry<O: Owner> {
     Work(Work<O>),
-    Tick(Tick, TickEnd),
+    /// Boxed: ticks are rare, and an entry should be no larger than a message needs.
+    Tick(Box<QueuedTick>),
     /// EX-23: the current item of a member Actor asks for the gate.
     Ticket(Arc<dyn TicketHolder>),
     /// EX-31: a suspended turn has its result. Carries no charge of its own (EX-43).
     Resume(u64),
+}
+
+/// A tick and the way back to its timer.
+pub(crate) struct QueuedTick {
+    pub(crate) tick: Tick,
+    pub(crate) end: TickEnd,
 }
 
 /// Counts one FIFO: what was accepted and how much of it has ended.

@@ -13,10 +13,10 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use crate::sync::{AtomicU64, Mutex, Ordering, RunQueue, fence};
+use crate::sync::{AtomicU64, Ordering, RunQueue, fence};
 use crate::worker::Worker;
 
 /// Something a worker can run: a gate with runnable work, or a suspended turn whose operation woke.
@@ -38,14 +38,15 @@ pub(crate) struct ReadySet {
 #[repr(align(128))]
 struct Queue {
     jobs: RunQueue,
-    waker: Mutex<Option<Waker>>,
+    /// A worker is one task and a task has one waker; set before the worker first sleeps.
+    waker: OnceLock<Waker>,
 }
 
 impl ReadySet {
     pub(crate) fn new(workers: usize) -> Self {
         let workers = workers.clamp(1, WORKERS_MAX);
         let queues = (0..workers)
-            .map(|_| Queue { jobs: RunQueue::default(), waker: Mutex::new(None) })
+            .map(|_| Queue { jobs: RunQueue::default(), waker: OnceLock::new() })
             .collect();
         Self { queues, idle: AtomicU64::new(0) }
     }
@@ -74,9 +75,8 @@ impl ReadySet {
             let bit = 1u64 << at;
             let before = self.idle.fetch_and(!bit, Ordering::SeqCst);
             if before & bit != 0 {
-                let waker = self.queues.get(at).and_then(|queue| queue.waker.lock().take());
-                if let Some(waker) = waker {
-                    waker.wake();
+                if let Some(waker) = self.queues.get(at).and_then(|queue| queue.waker.get()) {
+                    waker.wake_by_ref();
                 }
                 return;
             }
@@ -97,13 +97,8 @@ impl ReadySet {
     /// Marks a worker as sleeping. True when it may really sleep; false when work arrived meanwhile.
     pub(crate) fn try_sleep(&self, worker: usize, waker: &Waker) -> bool {
         let Some(own) = self.queues.get(worker) else { return true };
-        {
-            let mut slot = own.waker.lock();
-            match &mut *slot {
-                Some(known) if known.will_wake(waker) => {}
-                slot => *slot = Some(waker.clone()),
-            }
-        }
+        let known = own.waker.get_or_init(|| waker.clone());
+        debug_assert!(known.will_wake(waker), "a worker stays with its task");
         let bit = 1u64 << worker;
         self.idle.fetch_or(bit, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -119,9 +114,8 @@ impl ReadySet {
     pub(crate) fn wake_all(&self) {
         self.idle.store(0, Ordering::SeqCst);
         for queue in &self.queues {
-            let waker = queue.waker.lock().take();
-            if let Some(waker) = waker {
-                waker.wake();
+            if let Some(waker) = queue.waker.get() {
+                waker.wake_by_ref();
             }
         }
     }

@@ -214,7 +214,7 @@ fn captured<O: Owner>(fifo: Fifo, entry: &Entry<O>) -> Option<Captured<'_, O>> {
             let (item, payload_bytes) = (&work.item, work.payload_bytes);
             Some(Captured::Item { fifo, item, payload_bytes })
         }
-        Entry::Tick(tick, _) => Some(Captured::Tick(tick)),
+        Entry::Tick(queued) => Some(Captured::Tick(&queued.tick)),
         Entry::Ticket(_) | Entry::Resume(_) => None,
     }
 }
@@ -224,9 +224,9 @@ fn saved<O: Owner>(fifo: Fifo, entry: Entry<O>) -> Option<Saved<O>> {
         Entry::Work(Work { item, payload_bytes, reply, .. }) => {
             Some(Saved::Item { fifo, item, payload_bytes, caller: reply.map(Caller) })
         }
-        Entry::Tick(tick, end) => {
-            end.moved();
-            Some(Saved::Tick(tick))
+        Entry::Tick(queued) => {
+            queued.end.moved();
+            Some(Saved::Tick(queued.tick))
         }
         Entry::Ticket(_) | Entry::Resume(_) => None,
     }

@@ -14,7 +14,7 @@ use loom::sync as imp;
 use shuttle::sync as imp;
 
 pub(crate) use imp::MutexGuard;
-pub(crate) use imp::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use imp::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// A mutex without poisoning.
 ///

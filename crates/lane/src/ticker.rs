@@ -12,7 +12,7 @@ use crate::error::Refusal;
 use crate::jobs::JobSource;
 use crate::lane::Lane;
 use crate::owner::Owner;
-use crate::queue::Entry;
+use crate::queue::{Entry, QueuedTick};
 use crate::sync::Mutex;
 use crate::time::{Clock, Monotonic};
 use crate::timer::{
@@ -377,6 +377,7 @@ impl<O: Owner> Core<O> {
     fn submit_tick(self: &Arc<Self>, tick: Tick, end: TickEnd) -> Result<(), Refusal> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
+        let queued = Box::new(QueuedTick { tick, end });
         let mut inner = self.inner.lock();
         let refusal = match inner.admission {
             Admission::Open => {
@@ -398,11 +399,11 @@ impl<O: Owner> Core<O> {
         if let Some(refusal) = refusal {
             drop(inner);
             // Tells the timer that the tick is due as before.
-            drop(end);
+            drop(queued);
             return Err(refusal);
         }
         inner.ledger.accept(0);
-        inner.app.push_back(Entry::Tick(tick, end));
+        inner.app.push_back(Entry::Tick(queued));
         let schedule = inner.make_ready();
         drop(inner);
         self.enter(schedule);

@@ -72,6 +72,9 @@ impl Worker {
                     Exit::Poll(carrier) => self.poll_carrier(carrier),
                     Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
                 }
+            } else if let Some(carrier) = self.spares.pop() {
+                // It takes the next gate itself; one of another type comes back as an exit.
+                self.poll_carrier(carrier);
             } else if let Some(job) = self.shared.ready.pop(self.index) {
                 job.run(self);
             } else {
