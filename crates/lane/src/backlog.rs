@@ -73,13 +73,18 @@ pub struct Backlog<O: Owner, Proof> {
 impl<O: Owner, Proof> Backlog<O, Proof> {
     /// The lane, for the temporary registration: what is submitted through it joins the backlog.
     pub fn lane(&self) -> Option<Lane<O>> {
-        self.core.as_ref().map(|core| Lane { core: Arc::clone(core) })
+        self.core.as_ref().map(|core| Lane {
+            core: Arc::clone(core),
+        })
     }
 
     /// Appends one record of the saved work, in its captured order. A permit under which it came in is
     /// given back at this finite hand-over (EX-131).
     pub fn push_saved(&mut self, fifo: Fifo, item: O::Item, payload_bytes: u64) {
-        let entry = Entry::Work(Work { payload_bytes, ..Work::one_way(item) });
+        let entry = Entry::Work(Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        });
         match fifo {
             Fifo::Application => self.saved.push_back(entry),
             Fifo::Lifecycle => self.lifecycle.push_back(entry),
@@ -88,7 +93,10 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
 
     /// Appends one relayed record from before the boundary.
     pub fn push_relay(&mut self, item: O::Item, payload_bytes: u64) {
-        self.relay.push_back(Entry::Work(Work { payload_bytes, ..Work::one_way(item) }));
+        self.relay.push_back(Entry::Work(Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        }));
     }
 
     /// Drops the relay received so far; a retransmitted batch replaces it as a whole.
@@ -115,9 +123,14 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
     /// # Cancel safety
     /// As [`Lane::ask_lifecycle`].
     pub async fn run_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
-        let Some(core) = &self.core else { return Err(AskError::Unavailable) };
+        let Some(core) = &self.core else {
+            return Err(AskError::Unavailable);
+        };
         let (reply, answer) = oneshot::channel();
-        let work = Work { reply: Some(reply), ..Work::one_way(item) };
+        let work = Work {
+            reply: Some(reply),
+            ..Work::one_way(item)
+        };
         if let Err((reason, work)) = core.submit_lifecycle(work, Line::Backlog) {
             drop(work);
             return Err(AskError::Refused(reason));
@@ -135,7 +148,12 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
         let core = self.core.take()?;
         let mut application = std::mem::take(&mut self.saved);
         application.append(&mut self.relay);
-        open_staged(&core, application, std::mem::take(&mut self.lifecycle), permit);
+        open_staged(
+            &core,
+            application,
+            std::mem::take(&mut self.lifecycle),
+            permit,
+        );
         Some(Lane { core })
     }
 }
@@ -151,6 +169,8 @@ impl<O: Owner, Proof> Drop for Backlog<O, Proof> {
 
 impl<O: Owner, Proof> fmt::Debug for Backlog<O, Proof> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backlog").field("records", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Backlog")
+            .field("records", &self.len())
+            .finish_non_exhaustive()
     }
 }

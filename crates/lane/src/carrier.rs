@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::core::{GateHost, TicketHolder};
+use crate::engine::Shared;
 use crate::ready::Runnable;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
 
@@ -161,7 +162,13 @@ impl<B: Send + 'static> Carrier<B> {
     {
         let wakeup = Arc::new(Wakeup::new());
         let waker = Waker::from(Arc::clone(&wakeup));
-        Self { body: Box::pin(body), seat, wakeup, waker, inbox }
+        Self {
+            body: Box::pin(body),
+            seat,
+            wakeup,
+            waker,
+            inbox,
+        }
     }
 
     /// Gives a carrier at rest something to begin with.
@@ -197,7 +204,9 @@ impl<B: Send + 'static> AnyCarrier for Carrier<B> {
 
 impl fmt::Debug for dyn AnyCarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Carrier").field("mode", &self.seat().mode()).finish_non_exhaustive()
+        f.debug_struct("Carrier")
+            .field("mode", &self.seat().mode())
+            .finish_non_exhaustive()
     }
 }
 
@@ -205,15 +214,21 @@ const POLLED: u8 = 0;
 const NOTIFIED: u8 = 1;
 const WAITING: u8 = 2;
 
+/// What enters the ready set of which engine, and the worker it should preferably go to.
+type Target = (usize, Arc<Shared>, Arc<dyn Runnable>);
+
 /// The waker behind a carrier: puts the gate, or the suspended turn, into the ready set, once.
 pub(crate) struct Wakeup {
     state: AtomicU8,
-    target: Mutex<Option<(usize, Arc<crate::engine::Shared>, Arc<dyn Runnable>)>>,
+    target: Mutex<Option<Target>>,
 }
 
 impl Wakeup {
     fn new() -> Self {
-        Self { state: AtomicU8::new(POLLED), target: Mutex::new(None) }
+        Self {
+            state: AtomicU8::new(POLLED),
+            target: Mutex::new(None),
+        }
     }
 
     /// A poll begins: wakes are remembered, not acted on.
@@ -223,15 +238,11 @@ impl Wakeup {
 
     /// The carrier was put aside where `target` finds it; from now on a wake enters `target` into the
     /// ready set. A wake that came during the poll does so at once, so none is lost.
-    pub(crate) fn end(
-        &self,
-        worker: usize,
-        shared: Arc<crate::engine::Shared>,
-        target: Arc<dyn Runnable>,
-    ) {
+    pub(crate) fn end(&self, worker: usize, shared: Arc<Shared>, target: Arc<dyn Runnable>) {
         *self.target.lock() = Some((worker, shared, target));
         let waits =
-            self.state.compare_exchange(POLLED, WAITING, Ordering::SeqCst, Ordering::SeqCst);
+            self.state
+                .compare_exchange(POLLED, WAITING, Ordering::SeqCst, Ordering::SeqCst);
         if waits.is_err() {
             self.fire();
         }

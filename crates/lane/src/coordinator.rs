@@ -84,7 +84,11 @@ impl<A: Owner<Policy = ActorDelivery>> Lane<A> {
             Run::Ready | Run::Running | Run::Parked => return Err(BindError::Busy),
             Run::Stopped => return Err(BindError::NotOpen),
         }
-        inner.bound = if gate.is_some() { Bound::Shared } else { Bound::OwnGate };
+        inner.bound = if gate.is_some() {
+            Bound::Shared
+        } else {
+            Bound::OwnGate
+        };
         let old = std::mem::replace(&mut inner.ext().gate, gate);
         drop(inner);
         drop(old);
@@ -119,8 +123,16 @@ where
 {
     /// A coordinator around the lane of a Spot. `timers` makes the timer lanes of a `PerActor` Spot.
     pub fn new(mode: SpotMode, spot: Lane<S>, timers: Kind<A>) -> Self {
-        let lanes = Lanes { members: BTreeMap::new(), timers: BTreeMap::new() };
-        Self { mode, spot, timers, lanes: Mutex::new(lanes) }
+        let lanes = Lanes {
+            members: BTreeMap::new(),
+            timers: BTreeMap::new(),
+        };
+        Self {
+            mode,
+            spot,
+            timers,
+            lanes: Mutex::new(lanes),
+        }
     }
 
     /// The lane of the Spot itself.
@@ -148,7 +160,9 @@ where
     /// Nothing changed: the lane is busy.
     pub fn release(&self, id: &Id) -> Result<Option<Lane<A>>, BindError> {
         let member = self.lanes.lock().members.get(id).cloned();
-        let Some(member) = member else { return Ok(None) };
+        let Some(member) = member else {
+            return Ok(None);
+        };
         if self.mode == SpotMode::SpotWide {
             member.unbind()?;
         }
@@ -188,7 +202,10 @@ where
     ) -> Result<(), Refused<A::Item>> {
         match self.member(id) {
             Some(lane) => lane.enqueue_with_payload_bytes(item, payload_bytes),
-            None => Err(Refused { item, reason: Refusal::Ended }),
+            None => Err(Refused {
+                item,
+                reason: Refusal::Ended,
+            }),
         }
     }
 
@@ -205,7 +222,11 @@ where
         // Made outside the lock, since `owner` is foreign code; the first one stays.
         let made = self.timers.lane(owner());
         let mut lanes = self.lanes.lock();
-        let lane = lanes.timers.entry(name.to_owned()).or_insert_with(|| made.clone()).clone();
+        let lane = lanes
+            .timers
+            .entry(name.to_owned())
+            .or_insert_with(|| made.clone())
+            .clone();
         drop(lanes);
         TimerTarget::Timer(lane)
     }

@@ -18,7 +18,9 @@ use crate::jobs::JobPermit;
 use crate::kind::KindInner;
 use crate::owner::Owner;
 use crate::policy::{Seal, SpotState, sealed};
-use crate::queue::{BarrierRun, Called, Dispatch, Entry, Ext, Ledger, Place, WaitState, Waiter, Work};
+use crate::queue::{
+    BarrierRun, Called, Dispatch, Entry, Ext, Ledger, Place, WaitState, Waiter, Work,
+};
 use crate::ready::Runnable;
 use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::worker::Worker;
@@ -153,7 +155,7 @@ pub(crate) struct After<O: Owner> {
 pub(crate) enum Junk<O: Owner> {
     Entries(#[expect(dead_code, reason = "held to be dropped")] VecDeque<Entry<O>>),
     Ext(#[expect(dead_code, reason = "held to be dropped")] Box<Ext<O>>),
-    Owner(#[expect(dead_code, reason = "held to be dropped")] O),
+    Owner(O),
     Carriers(#[expect(dead_code, reason = "held to be dropped")] Vec<Box<dyn AnyCarrier>>),
 }
 
@@ -188,10 +190,10 @@ impl<O: Owner> After<O> {
         core.enter(self.schedule);
         if let Some(sealed) = self.sealed {
             // A requester that went away withdrew; the guard's drop reopens in that case.
-            drop(sealed.send(()));
+            let _withdrawn = sealed.send(());
         }
         for quiet in self.quiet {
-            drop(quiet.send(()));
+            let _nobody_waits = quiet.send(());
         }
         for waker in self.wakers {
             waker.wake();
@@ -223,7 +225,8 @@ impl<O: Owner> Inner<O> {
     }
 
     pub(crate) fn seal_requested(&mut self) -> bool {
-        self.spot().is_some_and(|spot| matches!(spot.seal, Seal::Requested(_)))
+        self.spot()
+            .is_some_and(|spot| matches!(spot.seal, Seal::Requested(_)))
     }
 
     /// Whether the driver may take application work without asking here at every turn boundary.
@@ -238,7 +241,11 @@ impl<O: Owner> Inner<O> {
     pub(crate) fn choose(&mut self, in_hand: bool, burst_limit: u8) -> Choice {
         let Some(ext) = self.ext.as_ref() else {
             self.burst = 0;
-            return if in_hand || !self.app.is_empty() { Choice::Application } else { Choice::Nothing };
+            return if in_hand || !self.app.is_empty() {
+                Choice::Application
+            } else {
+                Choice::Nothing
+            };
         };
         if ext.barrier == BarrierRun::None && !ext.barriers.is_empty() {
             return Choice::Barrier;
@@ -269,6 +276,16 @@ impl<O: Owner> Inner<O> {
         Choice::Nothing
     }
 
+    /// Application work is all there is: the driver takes it into its hand. The first of these turns is
+    /// chosen by debt or because no lifecycle work waits; either way count and debt are zero (EX-68).
+    pub(crate) fn take_plain(&mut self, hand: &mut VecDeque<Entry<O>>) {
+        if !self.app.is_empty() {
+            self.burst = 0;
+            self.debt = Debt::None;
+            std::mem::swap(&mut self.app, hand);
+        }
+    }
+
     /// Whether [`Inner::choose`] would find something; changes nothing.
     pub(crate) fn has_ready(&self, in_hand: bool) -> bool {
         let waiting = in_hand || !self.app.is_empty();
@@ -290,7 +307,10 @@ impl<O: Owner> Inner<O> {
                 Place::Reserved(bytes, _) => *bytes,
             };
             let fixed = limits.fixed_work_byte_cost;
-            if !self.ledger.fits(limits.application, fixed, bytes.saturating_add(fixed)) {
+            if !self
+                .ledger
+                .fits(limits.application, fixed, bytes.saturating_add(fixed))
+            {
                 break;
             }
             if let Place::Reserved(_, called) = &mut front.place {
@@ -301,7 +321,11 @@ impl<O: Owner> Inner<O> {
                 }
                 break;
             }
-            if let Some(Waiter { cell, place: Place::Item(work) }) = ext.waiters.pop_front() {
+            if let Some(Waiter {
+                cell,
+                place: Place::Item(work),
+            }) = ext.waiters.pop_front()
+            {
                 self.ledger.accept(work.payload_bytes);
                 self.app.push_back(Entry::Work(work));
                 after.wakers.extend(cell.decide(WaitState::Accepted));
@@ -311,13 +335,19 @@ impl<O: Owner> Inner<O> {
             self.admission = Admission::Open;
         }
         while let Some(front) = ext.lifecycle_waiters.front() {
-            let Place::Item(work) = &front.place else { break };
+            let Place::Item(work) = &front.place else {
+                break;
+            };
             let fixed = limits.fixed_work_byte_cost;
             let charge = work.payload_bytes.saturating_add(fixed);
             if !ext.lifecycle_ledger.fits(limits.lifecycle, fixed, charge) {
                 break;
             }
-            if let Some(Waiter { cell, place: Place::Item(work) }) = ext.lifecycle_waiters.pop_front() {
+            if let Some(Waiter {
+                cell,
+                place: Place::Item(work),
+            }) = ext.lifecycle_waiters.pop_front()
+            {
                 ext.lifecycle_ledger.accept(work.payload_bytes);
                 ext.lifecycle.push_back(Entry::Work(work));
                 after.wakers.extend(cell.decide(WaitState::Accepted));
@@ -333,7 +363,9 @@ impl<O: Owner> Inner<O> {
                 Place::Item(work) => Some(work),
                 Place::Reserved(..) => None,
             };
-            after.wakers.extend(cell.decide(WaitState::Ended(reason.clone(), work)));
+            after
+                .wakers
+                .extend(cell.decide(WaitState::Ended(reason.clone(), work)));
         }
         if self.admission == Admission::Queueing {
             self.admission = Admission::Open;
@@ -368,7 +400,9 @@ impl<O: Owner> Inner<O> {
         }
         for Waiter { cell, place } in ext.lifecycle_waiters.drain(..) {
             if let Place::Item(work) = place {
-                after.wakers.extend(cell.decide(WaitState::Ended(Refusal::Sealed, Some(work))));
+                after
+                    .wakers
+                    .extend(cell.decide(WaitState::Ended(Refusal::Sealed, Some(work))));
             }
         }
     }
@@ -421,7 +455,11 @@ impl<O: Owner> Inner<O> {
 
     /// As [`Inner::make_ready`], when there is something that may run.
     pub(crate) fn make_ready_if_any(&mut self) -> Schedule {
-        if self.has_ready(false) { self.make_ready() } else { Schedule::No }
+        if self.has_ready(false) {
+            self.make_ready()
+        } else {
+            Schedule::No
+        }
     }
 }
 
@@ -476,7 +514,10 @@ impl<O: Owner> Core<O> {
         let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
         self.ended.store(ended, Ordering::Release);
         if payload_bytes != 0 {
-            let bytes = self.bytes_out.load(Ordering::Relaxed).wrapping_add(payload_bytes);
+            let bytes = self
+                .bytes_out
+                .load(Ordering::Relaxed)
+                .wrapping_add(payload_bytes);
             self.bytes_out.store(bytes, Ordering::Release);
         }
     }
@@ -500,7 +541,9 @@ impl<O: Owner> Core<O> {
             self.settle(&mut inner);
             if !inner.ledger.fits(limits.application, fixed, charge) {
                 let refusal =
-                    inner.ledger.refusal(Fifo::Application, limits.application, fixed, charge);
+                    inner
+                        .ledger
+                        .refusal(Fifo::Application, limits.application, fixed, charge);
                 drop(inner);
                 return Err((refusal, work));
             }
@@ -541,7 +584,11 @@ impl<O: Owner> Core<O> {
     }
 
     pub(crate) fn end_reason(&self) -> Refusal {
-        if self.shared().is_stopping() { Refusal::ShuttingDown } else { Refusal::Ended }
+        if self.shared().is_stopping() {
+            Refusal::ShuttingDown
+        } else {
+            Refusal::Ended
+        }
     }
 
     /// The lifecycle counterpart of [`Core::submit`]; the two share no admission state (EX-60).
@@ -567,11 +614,17 @@ impl<O: Owner> Core<O> {
         let ext = inner.ext();
         let refusal = if !ext.lifecycle_waiters.is_empty() && line == Line::Normal {
             let waiting = ext.lifecycle_waiters.len();
-            Some(Refusal::Queueing { fifo: Fifo::Lifecycle, waiting })
+            Some(Refusal::Queueing {
+                fifo: Fifo::Lifecycle,
+                waiting,
+            })
         } else if ext.lifecycle_ledger.fits(limits.lifecycle, fixed, charge) {
             None
         } else {
-            Some(ext.lifecycle_ledger.refusal(Fifo::Lifecycle, limits.lifecycle, fixed, charge))
+            Some(
+                ext.lifecycle_ledger
+                    .refusal(Fifo::Lifecycle, limits.lifecycle, fixed, charge),
+            )
         };
         if let Some(refusal) = refusal {
             drop(inner);
@@ -586,36 +639,13 @@ impl<O: Owner> Core<O> {
         Ok(())
     }
 
-    /// EX-98: a transfer accounts and is never refused for capacity.
-    pub(crate) fn transfer(self: &Arc<Self>, entry: Entry<O>) -> Result<(), Entry<O>> {
-        let mut inner = self.inner.lock();
-        match inner.admission {
-            Admission::Open | Admission::Queueing => {
-                if !matches!(entry, Entry::Resume(_)) {
-                    inner.ledger.accept(0);
-                }
-                inner.app.push_back(entry);
-                let schedule = inner.make_ready();
-                drop(inner);
-                self.enter(schedule);
-                Ok(())
-            }
-            Admission::Held if matches!(entry, Entry::Work(_)) => {
-                inner.ledger.accept(0);
-                inner.ext().hold.push_back(entry);
-                Ok(())
-            }
-            _ => {
-                drop(inner);
-                Err(entry)
-            }
-        }
-    }
-
     /// An active barrier (EX-71). A transfer: it is counted with the lifecycle FIFO.
     pub(crate) fn activate_barrier(self: &Arc<Self>, item: O::Item) -> Result<(), O::Item> {
         let mut inner = self.inner.lock();
-        if matches!(inner.admission, Admission::Closed | Admission::Ended | Admission::Held) {
+        if matches!(
+            inner.admission,
+            Admission::Closed | Admission::Ended | Admission::Held
+        ) {
             drop(inner);
             return Err(item);
         }
@@ -629,15 +659,38 @@ impl<O: Owner> Core<O> {
         Ok(())
     }
 
-    /// The barrier's terminal: the application FIFO opens again.
+    /// The barrier's turn is over. The application FIFO opens again unless somebody holds the barrier.
     pub(crate) fn end_barrier(self: &Arc<Self>) {
         let mut after = After::default();
         let mut inner = self.inner.lock();
         let ext = inner.ext();
         ext.lifecycle_ledger.end(0);
-        ext.barrier = BarrierRun::None;
+        ext.barrier = if ext.barrier_holds > 0 {
+            BarrierRun::Held
+        } else {
+            BarrierRun::None
+        };
         after.schedule = inner.make_ready_if_any();
         inner.check_quiet(&mut after);
+        drop(inner);
+        after.run(self);
+    }
+
+    pub(crate) fn hold_barrier(&self) {
+        self.inner.lock().ext().barrier_holds += 1;
+    }
+
+    /// The last hold ends the barrier, if its turn is over.
+    pub(crate) fn let_barrier_go(self: &Arc<Self>) {
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        let ext = inner.ext();
+        ext.barrier_holds = ext.barrier_holds.saturating_sub(1);
+        if ext.barrier_holds == 0 && ext.barrier == BarrierRun::Held {
+            ext.barrier = BarrierRun::None;
+            after.schedule = inner.make_ready_if_any();
+            inner.check_quiet(&mut after);
+        }
         drop(inner);
         after.run(self);
     }
@@ -656,7 +709,10 @@ impl<O: Owner> Core<O> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(self.inner.lock().admission, Admission::Closed | Admission::Ended)
+        matches!(
+            self.inner.lock().admission,
+            Admission::Closed | Admission::Ended
+        )
     }
 }
 
@@ -682,7 +738,7 @@ impl<O: Owner> AnyLane for Core<O> {
         drop(inner);
         let After { wakers, quiet, .. } = after;
         for quiet in quiet {
-            drop(quiet.send(()));
+            let _nobody_waits = quiet.send(());
         }
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -706,12 +762,16 @@ impl<O: Owner> AnyLane for Core<O> {
         if let Some(spot) = inner.spot() {
             let carriers = std::mem::take(&mut spot.suspended);
             spot.suspended_len = 0;
-            after.junk.push(Junk::Carriers(carriers.into_values().collect()));
+            after
+                .junk
+                .push(Junk::Carriers(carriers.into_values().collect()));
         }
         // A turn on a worker is stopped by its driver at the boundary; everything else ends here.
         if inner.run != Run::Running || inner.bound == Bound::Shared {
             inner.run = Run::Stopped;
-            after.junk.push(Junk::Entries(std::mem::take(&mut inner.app)));
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut inner.app)));
             after.junk.extend(inner.owner.take().map(Junk::Owner));
             if let Some(mut ext) = inner.ext.take() {
                 after.quiet.append(&mut ext.quiet);

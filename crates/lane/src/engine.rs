@@ -90,7 +90,10 @@ impl Engine {
             let mut worker = Worker::new(Arc::clone(&shared), index);
             tasks.spawn_on(poll_fn(move |cx| worker.poll(cx)), runtime);
         }
-        Self { shared, tasks: tokio::sync::Mutex::new(tasks) }
+        Self {
+            shared,
+            tasks: tokio::sync::Mutex::new(tasks),
+        }
     }
 
     /// Registers a kind of lane.
@@ -163,7 +166,9 @@ impl Drop for Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("ready", &self.shared.ready).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("ready", &self.shared.ready)
+            .finish_non_exhaustive()
     }
 }
 
@@ -190,7 +195,9 @@ impl Default for Mutex<RegistryShard> {
 impl Registry {
     pub(crate) fn add(&self, lane: Weak<dyn AnyLane>) -> u64 {
         let at = self.next.fetch_add(1, Ordering::Relaxed) % 4;
-        let Some(shard) = self.shards.get(usize::try_from(at).unwrap_or(0)) else { return u64::MAX };
+        let Some(shard) = self.shards.get(usize::try_from(at).unwrap_or(0)) else {
+            return u64::MAX;
+        };
         let mut shard = shard.lock();
         let slot = if let Some(slot) = shard.free.pop() {
             if let Some(place) = shard.lanes.get_mut(slot) {
@@ -208,8 +215,12 @@ impl Registry {
         if key == u64::MAX {
             return;
         }
-        let (Ok(at), Ok(slot)) = (usize::try_from(key % 4), usize::try_from(key / 4)) else { return };
-        let Some(shard) = self.shards.get(at) else { return };
+        let (Ok(at), Ok(slot)) = (usize::try_from(key % 4), usize::try_from(key / 4)) else {
+            return;
+        };
+        let Some(shard) = self.shards.get(at) else {
+            return;
+        };
         let mut shard = shard.lock();
         if let Some(place) = shard.lanes.get_mut(slot) {
             let lane = place.take();
@@ -222,7 +233,14 @@ impl Registry {
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyLane>> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            all.extend(shard.lock().lanes.iter().flatten().filter_map(Weak::upgrade));
+            all.extend(
+                shard
+                    .lock()
+                    .lanes
+                    .iter()
+                    .flatten()
+                    .filter_map(Weak::upgrade),
+            );
         }
         all
     }

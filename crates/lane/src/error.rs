@@ -78,7 +78,10 @@ pub enum Refusal {
 impl Refusal {
     /// Whether waiting can help: the FIFO had no room, nothing else stood in the way.
     pub const fn is_full(&self) -> bool {
-        matches!(self, Self::ItemsFull { .. } | Self::BytesFull { .. } | Self::Queueing { .. })
+        matches!(
+            self,
+            Self::ItemsFull { .. } | Self::BytesFull { .. } | Self::Queueing { .. }
+        )
     }
 }
 
@@ -105,7 +108,9 @@ impl<T> Refused<T> {
 
 impl<T> fmt::Debug for Refused<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("reason", &self.reason).finish_non_exhaustive()
+        f.debug_struct("Refused")
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
     }
 }
 

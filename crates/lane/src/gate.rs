@@ -76,7 +76,11 @@ impl<O: Owner> GateHost for Core<O> {
             }
         }
         let shared = Arc::clone(self.shared());
-        wakeup.end(worker.index(), shared, Arc::new(SuspendedTurn { gate: self, fence }));
+        wakeup.end(
+            worker.index(),
+            shared,
+            Arc::new(SuspendedTurn { gate: self, fence }),
+        );
     }
 
     fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>> {

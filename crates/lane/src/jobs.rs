@@ -80,7 +80,11 @@ impl JobQueueSettings {
         }
         #[expect(clippy::cast_possible_truncation, reason = "checked just above")]
         let limit = jobs as u32;
-        Ok(Self { limit, pause_percent: 80, resume_percent: 60 })
+        Ok(Self {
+            limit,
+            pause_percent: 80,
+            resume_percent: 60,
+        })
     }
 
     /// The limit of a profile on a host with so many processors.
@@ -205,7 +209,10 @@ impl JobQueue {
     /// Registers a source of jobs: a link, a session, a local caller. One waiter per source (EX-123).
     pub fn source(&self) -> JobSource {
         let cell = Arc::new(SourceCell(Mutex::new(Place::Away)));
-        JobSource { inner: Arc::clone(&self.inner), cell }
+        JobSource {
+            inner: Arc::clone(&self.inner),
+            cell,
+        }
     }
 
     /// What the queue counts right now.
@@ -261,7 +268,8 @@ impl Inner {
         if changed.is_some() {
             // Sent outside the lock, so two changes may cross; the state itself is what counts.
             let latest = self.state.lock().pressure;
-            self.pressure.send_if_modified(|shown| std::mem::replace(shown, latest) != latest);
+            self.pressure
+                .send_if_modified(|shown| std::mem::replace(shown, latest) != latest);
         }
     }
 
@@ -318,7 +326,10 @@ impl JobSource {
         let changed = self.inner.judge(&mut state);
         drop(state);
         self.inner.publish(changed);
-        Some(JobPermit { inner: Arc::clone(&self.inner), standing: Standing::Reserved })
+        Some(JobPermit {
+            inner: Arc::clone(&self.inner),
+            standing: Standing::Reserved,
+        })
     }
 
     /// Waits for a permit, behind the sources that wait longer (EX-121, EX-123). To be called before
@@ -369,7 +380,10 @@ impl JobSource {
             Poll::Pending
         })
         .await;
-        JobPermit { inner: Arc::clone(&in_line.source.inner), standing: Standing::Reserved }
+        JobPermit {
+            inner: Arc::clone(&in_line.source.inner),
+            standing: Standing::Reserved,
+        }
     }
 }
 
@@ -441,7 +455,9 @@ impl Drop for JobPermit {
 
 impl fmt::Debug for JobPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobPermit").field("standing", &self.standing).finish_non_exhaustive()
+        f.debug_struct("JobPermit")
+            .field("standing", &self.standing)
+            .finish_non_exhaustive()
     }
 }
 
@@ -453,6 +469,8 @@ impl fmt::Debug for JobSource {
 
 impl fmt::Debug for JobQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobQueue").field("status", &self.status()).finish()
+        f.debug_struct("JobQueue")
+            .field("status", &self.status())
+            .finish()
     }
 }

@@ -39,17 +39,31 @@ impl<O: Owner> Kind<O> {
     pub(crate) fn new(shared: Arc<Shared>, limits: LaneLimits, gate: GateUse) -> Self {
         let serve_after = (limits.application.items_max / 4).clamp(1, 256);
         let owner = std::marker::PhantomData;
-        Self { inner: Arc::new(KindInner { shared, limits, gate, serve_after, owner }) }
+        Self {
+            inner: Arc::new(KindInner {
+                shared,
+                limits,
+                gate,
+                serve_after,
+                owner,
+            }),
+        }
     }
 
     /// Makes a lane. It occupies memory and nothing else until work arrives (EX-28).
     pub fn lane(&self, owner: O) -> Lane<O> {
-        Lane { core: self.core(owner) }
+        Lane {
+            core: self.core(owner),
+        }
     }
 
     pub(crate) fn core(&self, owner: O) -> Arc<Core<O>> {
         let shared = &self.inner.shared;
-        let core = Arc::new(Core::new(Arc::clone(&self.inner), shared.next_lane_id(), owner));
+        let core = Arc::new(Core::new(
+            Arc::clone(&self.inner),
+            shared.next_lane_id(),
+            owner,
+        ));
         let weak = Arc::downgrade(&core);
         let key = shared.registry.add(weak);
         core.registered.store(key, Ordering::Relaxed);
@@ -62,7 +76,9 @@ impl<O: Owner> Kind<O> {
 
 impl<O: Owner> Clone for Kind<O> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
     }
 }
 

@@ -43,7 +43,10 @@ impl<O: Owner> Lane<O> {
         item: O::Item,
         payload_bytes: u64,
     ) -> Result<(), Refused<O::Item>> {
-        self.offer(Work { payload_bytes, ..Work::one_way(item) })
+        self.offer(Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        })
     }
 
     #[inline]
@@ -52,7 +55,10 @@ impl<O: Owner> Lane<O> {
             if reason == Refusal::ConnectionClosing {
                 self.core.shared().stats.discarded();
             }
-            Refused { item: work.item, reason }
+            Refused {
+                item: work.item,
+                reason,
+            }
         })
     }
 
@@ -74,10 +80,16 @@ impl<O: Owner> Lane<O> {
         item: O::Item,
         payload_bytes: u64,
     ) -> Result<(), Refused<O::Item>> {
-        let work = Work { payload_bytes, ..Work::one_way(item) };
+        let work = Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        };
         self.core
             .submit_lifecycle(work, Line::Normal)
-            .map_err(|(reason, work)| Refused { item: work.item, reason })
+            .map_err(|(reason, work)| Refused {
+                item: work.item,
+                reason,
+            })
     }
 
     /// Puts an active barrier into the barrier slot: it runs right after the current turn and before
@@ -88,7 +100,11 @@ impl<O: Owner> Lane<O> {
     pub fn enqueue_barrier_next(&self, item: O::Item) -> Result<(), Refused<O::Item>> {
         self.core.activate_barrier(item).map_err(|item| {
             let sealed = !self.core.is_closed();
-            let reason = if sealed { Refusal::Sealed } else { self.core.end_reason() };
+            let reason = if sealed {
+                Refusal::Sealed
+            } else {
+                self.core.end_reason()
+            };
             Refused { item, reason }
         })
     }
@@ -106,7 +122,9 @@ impl<O: Owner> Lane<O> {
         // The common case needs no future that can wait.
         match self.core.submit(Work::one_way(item)) {
             Ok(()) => Ok(()),
-            Err((reason, work)) => submit::wait(&self.core, reason, work, Wanted::Application).await,
+            Err((reason, work)) => {
+                submit::wait(&self.core, reason, work, Wanted::Application).await
+            }
         }
     }
 
@@ -125,7 +143,10 @@ impl<O: Owner> Lane<O> {
         payload_bytes: u64,
         timeout: Duration,
     ) -> Result<(), Refused<O::Item>> {
-        let work = Work { payload_bytes, ..Work::one_way(item) };
+        let work = Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        };
         submit::within(&self.core, work, Wanted::Application, timeout).await
     }
 
@@ -143,7 +164,10 @@ impl<O: Owner> Lane<O> {
         item: O::Item,
         payload_bytes: u64,
     ) -> Result<(), Refused<O::Item>> {
-        let work = Work { payload_bytes, ..Work::one_way(item) };
+        let work = Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        };
         submit::job(&self.core, source, work).await
     }
 
@@ -158,14 +182,36 @@ impl<O: Owner> Lane<O> {
         payload_bytes: u64,
     ) -> Result<(), Refused<(O::Item, crate::jobs::JobPermit)>> {
         let permit = permit.queued();
-        let work = Work { item, payload_bytes, reply: None, permit: Some(permit) };
+        let work = Work {
+            item,
+            payload_bytes,
+            reply: None,
+            permit: Some(permit),
+        };
         match self.core.submit(work) {
             Ok(()) => Ok(()),
-            Err((reason, Work { item, permit: Some(permit), .. })) => {
-                Err(Refused { item: (item, permit.reserved()), reason })
+            Err((
+                reason,
+                Work {
+                    item,
+                    permit: Some(permit),
+                    ..
+                },
+            )) => Err(Refused {
+                item: (item, permit.reserved()),
+                reason,
+            }),
+            Err((
+                reason,
+                Work {
+                    item, permit: None, ..
+                },
+            )) => {
+                // A refused work comes back as it was given, so this cannot be.
+                debug_assert!(false, "a permit was lost: {reason}");
+                drop(item);
+                Ok(())
             }
-            // A refused work comes back as it was given.
-            Err(_) => Ok(()),
         }
     }
 
@@ -177,7 +223,10 @@ impl<O: Owner> Lane<O> {
     /// # Cancel safety
     /// As [`Lane::submit`].
     pub async fn submit_lifecycle(&self, item: O::Item) -> Result<(), Refused<O::Item>> {
-        match self.core.submit_lifecycle(Work::one_way(item), Line::Normal) {
+        match self
+            .core
+            .submit_lifecycle(Work::one_way(item), Line::Normal)
+        {
             Ok(()) => Ok(()),
             Err((reason, work)) => submit::wait(&self.core, reason, work, Wanted::Lifecycle).await,
         }
@@ -194,7 +243,10 @@ impl<O: Owner> Lane<O> {
     #[inline]
     pub async fn ask(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, answer) = oneshot::channel();
-        let work = Work { reply: Some(reply), ..Work::one_way(item) };
+        let work = Work {
+            reply: Some(reply),
+            ..Work::one_way(item)
+        };
         if let Err((reason, work)) = self.core.submit(work) {
             submit::wait(&self.core, reason, work, Wanted::Application)
                 .await
@@ -212,7 +264,10 @@ impl<O: Owner> Lane<O> {
     /// As [`Lane::ask`].
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, answer) = oneshot::channel();
-        let work = Work { reply: Some(reply), ..Work::one_way(item) };
+        let work = Work {
+            reply: Some(reply),
+            ..Work::one_way(item)
+        };
         if let Err((reason, work)) = self.core.submit_lifecycle(work, Line::Normal) {
             submit::wait(&self.core, reason, work, Wanted::Lifecycle)
                 .await
@@ -229,11 +284,7 @@ impl<O: Owner> Lane<O> {
     ///
     /// # Cancel safety
     /// As [`Lane::ask`].
-    pub async fn ask_within(
-        &self,
-        item: O::Item,
-        timeout: Duration,
-    ) -> Result<O::Reply, AskError> {
+    pub async fn ask_within(&self, item: O::Item, timeout: Duration) -> Result<O::Reply, AskError> {
         match tokio::time::timeout(timeout, self.ask(item)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(AskError::DeadlineExceeded),
@@ -313,7 +364,9 @@ pub struct Usage {
 
 impl<O: Owner> Clone for Lane<O> {
     fn clone(&self) -> Self {
-        Self { core: Arc::clone(&self.core) }
+        Self {
+            core: Arc::clone(&self.core),
+        }
     }
 }
 

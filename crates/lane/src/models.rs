@@ -99,14 +99,22 @@ impl Owner for Witness {
 
     async fn handle(turn: &mut Turn<'_, Self>, item: Item) -> Result<(), HandlerError> {
         let inside = Arc::clone(&turn.state().inside);
-        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two turns overlap");
+        assert_eq!(
+            inside.fetch_add(1, Ordering::SeqCst),
+            0,
+            "two turns overlap"
+        );
         match item {
             Item::Count(number) => turn.state().seen.push(number),
             Item::Wait(bell) => bell.wait().await,
             Item::Yield(bell) => {
                 inside.fetch_sub(1, Ordering::SeqCst);
                 assert!(turn.yield_for(bell.wait()).await.is_ok());
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two turns overlap");
+                assert_eq!(
+                    inside.fetch_add(1, Ordering::SeqCst),
+                    0,
+                    "two turns overlap"
+                );
             }
         }
         inside.fetch_sub(1, Ordering::SeqCst);
@@ -132,7 +140,11 @@ impl World {
             handled: Arc::clone(&handled),
             seen: Vec::new(),
         };
-        Self { lane: kind.lane(witness), shared, handled }
+        Self {
+            lane: kind.lane(witness),
+            shared,
+            handled,
+        }
     }
 
     /// Runs worker `index` until `items` were handled by anybody; then stops the others.
@@ -152,7 +164,11 @@ impl World {
 
     fn clone(&self) -> Self {
         let (shared, handled) = (Arc::clone(&self.shared), Arc::clone(&self.handled));
-        Self { shared, lane: self.lane.clone(), handled }
+        Self {
+            shared,
+            lane: self.lane.clone(),
+            handled,
+        }
     }
 }
 
@@ -253,18 +269,30 @@ fn an_arrival_that_meets_the_seal_lands_once() {
         drop(request);
         drop(submitter.join());
         let Ok(mut guard) = guard else { return };
-        let mut seen: Vec<usize> =
-            guard.state().map(|witness| witness.seen.clone()).unwrap_or_default();
+        let mut seen: Vec<usize> = guard
+            .state()
+            .map(|witness| witness.seen.clone())
+            .unwrap_or_default();
         for captured in guard.captured() {
-            if let Captured::Item { item: Item::Count(number), .. } = captured {
+            if let Captured::Item {
+                item: Item::Count(number),
+                ..
+            } = captured
+            {
                 seen.push(*number);
             }
         }
         let mut handoff = guard.into_handoff();
-        let held = handoff.take_held().into_iter().filter_map(|saved| match saved {
-            crate::seal::Saved::Item { item: Item::Count(number), .. } => Some(number),
-            _ => None,
-        });
+        let held = handoff
+            .take_held()
+            .into_iter()
+            .filter_map(|saved| match saved {
+                crate::seal::Saved::Item {
+                    item: Item::Count(number),
+                    ..
+                } => Some(number),
+                _ => None,
+            });
         seen.extend(held);
         assert_eq!(seen, [1, 2]);
     });
@@ -295,10 +323,14 @@ fn a_restore_meets_arrivals() {
 #[test]
 fn a_permit_is_handed_over_or_free() {
     explore(|| {
-        let Ok(settings) = JobQueueSettings::manual(1) else { return };
+        let Ok(settings) = JobQueueSettings::manual(1) else {
+            return;
+        };
         let jobs = JobQueue::new(settings);
         let (mut first, mut second) = (jobs.source(), jobs.source());
-        let Some(held) = first.try_reserve() else { return };
+        let Some(held) = first.try_reserve() else {
+            return;
+        };
         let waiter = thread::spawn(move || {
             let mut wait = Box::pin(second.reserve());
             let mut polls = 0;

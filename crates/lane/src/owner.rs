@@ -31,7 +31,7 @@ pub trait Owner: Sized + Send + 'static {
     /// The future is dropped in the middle only when the host is force-stopped or the object removed
     /// (EX-306).
     fn handle(
-        turn: &mut Turn<Self>,
+        turn: &mut Turn<'_, Self>,
         item: Self::Item,
     ) -> impl Future<Output = Result<Self::Reply, HandlerError>> + Send;
 
@@ -43,10 +43,10 @@ pub trait Owner: Sized + Send + 'static {
     /// # Cancel safety
     /// As [`Owner::handle`].
     fn on_tick(
-        turn: &mut Turn<Self>,
+        turn: &mut Turn<'_, Self>,
         tick: Tick,
     ) -> impl Future<Output = Result<(), HandlerError>> + Send {
-        let _ = (turn, tick);
+        drop((turn, tick));
         std::future::ready(Ok(()))
     }
 }

@@ -16,6 +16,10 @@ use tokio::sync::oneshot;
 
 use crate::carrier::AnyCarrier;
 
+#[expect(
+    unnameable_types,
+    reason = "sealed: what nobody can name, nobody can implement"
+)]
 pub(crate) mod sealed {
     use super::SpotState;
 
@@ -39,7 +43,6 @@ pub(crate) mod sealed {
 /// struct Mine;
 /// impl spotlane_lane::LanePolicy for Mine {}
 /// ```
-#[expect(private_bounds, reason = "sealed: the supertrait is what keeps the set of policies closed")]
 pub trait LanePolicy: sealed::Policy + Send + Sync + 'static {}
 
 /// The policy of a lane that executes one Spot: return-wait and move sealing (EX-173, EX-174).
@@ -144,7 +147,6 @@ impl Moves for Spot {}
 impl Moves for ActorDelivery {}
 
 /// How the handlers of an owner may wait: [`KeepGate`] or [`Yielding`].
-#[expect(private_bounds, reason = "sealed: the two ways of waiting are closed by the contract")]
 pub trait Waiting: sealed::Waiting + Send + Sync + 'static {}
 
 /// Handlers only wait with their gate kept (EX-30). Entry Spots, sessions, node and channel handlers.
@@ -180,6 +182,10 @@ impl WaitsUnder<ActorDelivery> for Yielding {}
 
 /// What only a Spot lane remembers.
 #[derive(Default)]
+#[expect(
+    unnameable_types,
+    reason = "sealed: the state of a policy is the engine's alone"
+)]
 pub struct SpotState {
     /// EX-173: the suspended turns of the gate by fencing number. In at Yield, out when the resumed
     /// turn ended or its operation was ended without one.

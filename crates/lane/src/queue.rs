@@ -27,7 +27,12 @@ pub(crate) struct Work<O: Owner> {
 
 impl<O: Owner> Work<O> {
     pub(crate) const fn one_way(item: O::Item) -> Self {
-        Self { item, payload_bytes: 0, reply: None, permit: None }
+        Self {
+            item,
+            payload_bytes: 0,
+            reply: None,
+            permit: None,
+        }
     }
 }
 
@@ -81,13 +86,28 @@ impl Ledger {
             || used == 0
     }
 
-    pub(crate) fn refusal(&self, fifo: Fifo, limits: FifoLimits, fixed: u64, charge: u64) -> Refusal {
+    pub(crate) fn refusal(
+        &self,
+        fifo: Fifo,
+        limits: FifoLimits,
+        fixed: u64,
+        charge: u64,
+    ) -> Refusal {
         let used = self.used_items();
         if used >= limits.items_max {
-            Refusal::ItemsFull { fifo, used, items_max: limits.items_max }
+            Refusal::ItemsFull {
+                fifo,
+                used,
+                items_max: limits.items_max,
+            }
         } else {
             let (used, bytes_max) = (self.used_bytes(fixed), limits.bytes_max);
-            Refusal::BytesFull { fifo, used, charge, bytes_max }
+            Refusal::BytesFull {
+                fifo,
+                used,
+                charge,
+                bytes_max,
+            }
         }
     }
 
@@ -170,6 +190,7 @@ pub(crate) struct Ext<O: Owner> {
     /// Active barriers that have not started, in registration order.
     pub(crate) barriers: VecDeque<O::Item>,
     pub(crate) barrier: BarrierRun,
+    pub(crate) barrier_holds: u32,
     /// Arrivals while dispatch is closed by a move (EX-201), in acceptance order.
     pub(crate) hold: VecDeque<Entry<O>>,
     /// How many entries at the head of the application FIFO are the front segment (EX-210).
@@ -211,6 +232,7 @@ impl<O: Owner> Default for Ext<O> {
             lifecycle_waiters: VecDeque::new(),
             barriers: VecDeque::new(),
             barrier: BarrierRun::None,
+            barrier_holds: 0,
             hold: VecDeque::new(),
             segment: 0,
             segment_permit: None,

@@ -46,9 +46,15 @@ impl ReadySet {
     pub(crate) fn new(workers: usize) -> Self {
         let workers = workers.clamp(1, WORKERS_MAX);
         let queues = (0..workers)
-            .map(|_| Queue { jobs: RunQueue::default(), waker: OnceLock::new() })
+            .map(|_| Queue {
+                jobs: RunQueue::default(),
+                waker: OnceLock::new(),
+            })
             .collect();
-        Self { queues, idle: AtomicU64::new(0) }
+        Self {
+            queues,
+            idle: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn workers(&self) -> usize {
@@ -57,7 +63,11 @@ impl ReadySet {
 
     /// Enters a gate. The caller has made sure that it is not in the set already and holds no lock.
     pub(crate) fn push(&self, worker: usize, job: Arc<dyn Runnable>) {
-        let at = if worker < self.queues.len() { worker } else { worker % self.queues.len() };
+        let at = if worker < self.queues.len() {
+            worker
+        } else {
+            worker % self.queues.len()
+        };
         if let Some(queue) = self.queues.get(at) {
             queue.jobs.push(job);
         }
@@ -70,8 +80,11 @@ impl ReadySet {
     fn wake_one(&self, prefer: usize) {
         let mut mask = self.idle.load(Ordering::SeqCst);
         while mask != 0 {
-            let at =
-                if mask & (1 << prefer) != 0 { prefer } else { mask.trailing_zeros() as usize };
+            let at = if mask & (1 << prefer) != 0 {
+                prefer
+            } else {
+                mask.trailing_zeros() as usize
+            };
             let bit = 1u64 << at;
             let before = self.idle.fetch_and(!bit, Ordering::SeqCst);
             if before & bit != 0 {
@@ -86,17 +99,26 @@ impl ReadySet {
 
     /// The gate that entered first among those of this worker, else among those of another one.
     pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
-        let own = self.queues.get(worker)?;
-        if let Some(job) = own.jobs.pop() {
-            return Some(job);
-        }
-        let others = (1..self.queues.len()).map(|step| (worker + step) % self.queues.len());
-        others.filter_map(|at| self.queues.get(at)).find_map(|other| other.jobs.pop())
+        let of = self.queues.len();
+        let order = (0..of).map(|step| {
+            if worker + step < of {
+                worker + step
+            } else {
+                worker + step - of
+            }
+        });
+        // Looking is much cheaper than popping from an empty queue.
+        order
+            .filter_map(|at| self.queues.get(at))
+            .filter(|queue| !queue.jobs.is_empty())
+            .find_map(|queue| queue.jobs.pop())
     }
 
     /// Marks a worker as sleeping. True when it may really sleep; false when work arrived meanwhile.
     pub(crate) fn try_sleep(&self, worker: usize, waker: &Waker) -> bool {
-        let Some(own) = self.queues.get(worker) else { return true };
+        let Some(own) = self.queues.get(worker) else {
+            return true;
+        };
         let known = own.waker.get_or_init(|| waker.clone());
         debug_assert!(known.will_wake(waker), "a worker stays with its task");
         let bit = 1u64 << worker;
@@ -132,6 +154,8 @@ impl ReadySet {
 
 impl fmt::Debug for ReadySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadySet").field("workers", &self.queues.len()).finish_non_exhaustive()
+        f.debug_struct("ReadySet")
+            .field("workers", &self.queues.len())
+            .finish_non_exhaustive()
     }
 }

@@ -46,7 +46,10 @@ impl<O: Owner<Policy = Spot>> Lane<O> {
     /// is lost or reordered.
     pub async fn request_seal(&self) -> Result<SealGuard<O>, SealError> {
         let receiver = place_request(&self.core)?;
-        let mut request = Request { core: &self.core, granted: false };
+        let mut request = Request {
+            core: &self.core,
+            granted: false,
+        };
         if receiver.await.is_err() {
             return Err(SealError::Ended);
         }
@@ -106,6 +109,7 @@ impl<O: Owner<Policy = Spot>> Drop for Request<'_, O> {
 }
 
 /// One captured entry of a sealed lane, in its place.
+#[non_exhaustive]
 pub enum Captured<'a, O: Owner> {
     /// An accepted item that has not started.
     Item {
@@ -177,15 +181,25 @@ impl<O: Owner> Queues<O> {
     }
 
     fn captured(&self) -> impl Iterator<Item = Captured<'_, O>> {
-        let current = self.current.as_ref().and_then(|(fifo, current)| match current {
-            Current::Queued(entry) => captured(*fifo, entry),
-            Current::Barrier(item) => {
-                Some(Captured::Item { fifo: Fifo::Lifecycle, item, payload_bytes: 0 })
-            }
-        });
-        let lifecycle = self.lifecycle.iter().filter_map(|entry| captured(Fifo::Lifecycle, entry));
-        let application =
-            self.application.iter().filter_map(|entry| captured(Fifo::Application, entry));
+        let current = self
+            .current
+            .as_ref()
+            .and_then(|(fifo, current)| match current {
+                Current::Queued(entry) => captured(*fifo, entry),
+                Current::Barrier(item) => Some(Captured::Item {
+                    fifo: Fifo::Lifecycle,
+                    item,
+                    payload_bytes: 0,
+                }),
+            });
+        let lifecycle = self
+            .lifecycle
+            .iter()
+            .filter_map(|entry| captured(Fifo::Lifecycle, entry));
+        let application = self
+            .application
+            .iter()
+            .filter_map(|entry| captured(Fifo::Application, entry));
         current.into_iter().chain(lifecycle).chain(application)
     }
 
@@ -199,11 +213,19 @@ impl<O: Owner> Queues<O> {
                 caller: None,
             }),
         });
-        let lifecycle =
-            self.lifecycle.into_iter().filter_map(|entry| saved(Fifo::Lifecycle, entry));
-        let application =
-            self.application.into_iter().filter_map(|entry| saved(Fifo::Application, entry));
-        current.into_iter().chain(lifecycle).chain(application).collect()
+        let lifecycle = self
+            .lifecycle
+            .into_iter()
+            .filter_map(|entry| saved(Fifo::Lifecycle, entry));
+        let application = self
+            .application
+            .into_iter()
+            .filter_map(|entry| saved(Fifo::Application, entry));
+        current
+            .into_iter()
+            .chain(lifecycle)
+            .chain(application)
+            .collect()
     }
 }
 
@@ -212,7 +234,11 @@ fn captured<O: Owner>(fifo: Fifo, entry: &Entry<O>) -> Option<Captured<'_, O>> {
     match entry {
         Entry::Work(work) => {
             let (item, payload_bytes) = (&work.item, work.payload_bytes);
-            Some(Captured::Item { fifo, item, payload_bytes })
+            Some(Captured::Item {
+                fifo,
+                item,
+                payload_bytes,
+            })
         }
         Entry::Tick(queued) => Some(Captured::Tick(&queued.tick)),
         Entry::Ticket(_) | Entry::Resume(_) => None,
@@ -221,9 +247,17 @@ fn captured<O: Owner>(fifo: Fifo, entry: &Entry<O>) -> Option<Captured<'_, O>> {
 
 fn saved<O: Owner>(fifo: Fifo, entry: Entry<O>) -> Option<Saved<O>> {
     match entry {
-        Entry::Work(Work { item, payload_bytes, reply, .. }) => {
-            Some(Saved::Item { fifo, item, payload_bytes, caller: reply.map(Caller) })
-        }
+        Entry::Work(Work {
+            item,
+            payload_bytes,
+            reply,
+            ..
+        }) => Some(Saved::Item {
+            fifo,
+            item,
+            payload_bytes,
+            caller: reply.map(Caller),
+        }),
         Entry::Tick(queued) => {
             queued.end.moved();
             Some(Saved::Tick(queued.tick))
@@ -247,7 +281,11 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         let mut queues = take_queues(&core);
         let owner = core.inner.lock().owner.take();
         drop(queues.release_permits());
-        Self { core, queues: Some(queues), owner }
+        Self {
+            core,
+            queues: Some(queues),
+            owner,
+        }
     }
 
     /// The state of the Spot, for its capture. `None` when the host was stopped meanwhile.
@@ -274,11 +312,18 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         let mut after = After::default();
         let mut inner = core.inner.lock();
         let bound = inner.bound == Bound::Shared;
-        let gate = inner.ext.as_ref().and_then(|ext| ext.gate.as_ref()).map(|gate| gate.gate_id());
+        let gate = inner
+            .ext
+            .as_ref()
+            .and_then(|ext| ext.gate.as_ref())
+            .map(|gate| gate.gate_id());
         if !bound || gate != Some(self.core.id) || inner.run == Run::Running {
             return Err(SealError::NotAMember);
         }
-        if matches!(inner.admission, Admission::Closed | Admission::Ended | Admission::Held) {
+        if matches!(
+            inner.admission,
+            Admission::Closed | Admission::Ended | Admission::Held
+        ) {
             return Err(SealError::Ended);
         }
         inner.admission = Admission::Held;
@@ -288,7 +333,11 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         after.run(&core);
         let mut queues = take_queues(&core);
         drop(queues.release_permits());
-        Ok(CoveredMember { core, queues: Some(queues), owner })
+        Ok(CoveredMember {
+            core,
+            queues: Some(queues),
+            owner,
+        })
     }
 
     /// Gives the Spot back before the boundary: the captured work in its places, then what was held, in
@@ -319,7 +368,11 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
     pub fn into_handoff(mut self) -> Handoff<O> {
         let core = Arc::clone(&self.core);
         core.inner.lock().policy.seal = Seal::Moved;
-        Handoff { core, queues: self.queues.take(), owner: self.owner.take() }
+        Handoff {
+            core,
+            queues: self.queues.take(),
+            owner: self.owner.take(),
+        }
     }
 }
 
@@ -362,7 +415,11 @@ impl<A: Owner<Policy = ActorDelivery>> CoveredMember<A> {
     /// As [`SealGuard::into_handoff`].
     pub fn into_handoff(mut self) -> Handoff<A> {
         let core = Arc::clone(&self.core);
-        Handoff { core, queues: self.queues.take(), owner: self.owner.take() }
+        Handoff {
+            core,
+            queues: self.queues.take(),
+            owner: self.owner.take(),
+        }
     }
 }
 
@@ -390,9 +447,14 @@ impl<O: Owner> Handoff<O> {
     pub fn take_held(&mut self) -> Vec<Saved<O>> {
         let held = {
             let mut inner = self.core.inner.lock();
-            inner.ext.as_mut().map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold))
+            inner
+                .ext
+                .as_mut()
+                .map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold))
         };
-        held.into_iter().filter_map(|entry| saved(Fifo::Application, entry)).collect()
+        held.into_iter()
+            .filter_map(|entry| saved(Fifo::Application, entry))
+            .collect()
     }
 
     /// The move is over: the lane ends and refuses what still comes (EX-112). Returns what was held to
@@ -407,10 +469,15 @@ impl<O: Owner> Handoff<O> {
             let mut inner = self.core.inner.lock();
             // The last arrivals and the refusal of later ones meet in one span.
             inner.admission = Admission::Ended;
-            inner.ext.as_mut().map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold))
+            inner
+                .ext
+                .as_mut()
+                .map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold))
         };
         Arc::clone(&self.core).abort();
-        held.into_iter().filter_map(|entry| saved(Fifo::Application, entry)).collect()
+        held.into_iter()
+            .filter_map(|entry| saved(Fifo::Application, entry))
+            .collect()
     }
 }
 
@@ -427,7 +494,12 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
         || (VecDeque::new(), None),
         |ext| (std::mem::take(&mut ext.lifecycle), ext.current.take()),
     );
-    Queues { lifecycle, application, current, permit: None }
+    Queues {
+        lifecycle,
+        application,
+        current,
+        permit: None,
+    }
 }
 
 /// The opening span of form A (EX-210): the segment is fixed, live arrivals start behind it, admission
@@ -449,8 +521,21 @@ fn reopen<O: Owner>(
         spot.seal = Seal::Open;
     }
     let closing = core.shared().is_stopping();
-    inner.admission = if closing { Admission::Closed } else { Admission::Open };
-    if let Some((Queues { mut lifecycle, mut application, current, .. }, owner)) = back {
+    inner.admission = if closing {
+        Admission::Closed
+    } else {
+        Admission::Open
+    };
+    if let Some((
+        Queues {
+            mut lifecycle,
+            mut application,
+            current,
+            ..
+        },
+        owner,
+    )) = back
+    {
         inner.owner = owner;
         // Tickets of members that were restored first may stand here already.
         application.append(&mut inner.app);
@@ -460,7 +545,10 @@ fn reopen<O: Owner>(
         ext.lifecycle = lifecycle;
         ext.current = current;
     }
-    let held = inner.ext.as_mut().map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold));
+    let held = inner
+        .ext
+        .as_mut()
+        .map_or_else(VecDeque::new, |ext| std::mem::take(&mut ext.hold));
     inner.app.extend(held);
     let segment = inner.app.len() as u64;
     let ext = inner.ext();
@@ -515,26 +603,36 @@ pub(crate) fn open_staged<O: Owner>(
 
 impl<O: Owner<Policy = Spot>> fmt::Debug for SealGuard<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealGuard").field("lane", &self.core.id).finish_non_exhaustive()
+        f.debug_struct("SealGuard")
+            .field("lane", &self.core.id)
+            .finish_non_exhaustive()
     }
 }
 
 impl<A: Owner<Policy = ActorDelivery>> fmt::Debug for CoveredMember<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoveredMember").field("lane", &self.core.id).finish_non_exhaustive()
+        f.debug_struct("CoveredMember")
+            .field("lane", &self.core.id)
+            .finish_non_exhaustive()
     }
 }
 
 impl<O: Owner> fmt::Debug for Handoff<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handoff").field("lane", &self.core.id).finish_non_exhaustive()
+        f.debug_struct("Handoff")
+            .field("lane", &self.core.id)
+            .finish_non_exhaustive()
     }
 }
 
 impl<O: Owner> fmt::Debug for Captured<'_, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Item { fifo, payload_bytes, .. } => f
+            Self::Item {
+                fifo,
+                payload_bytes,
+                ..
+            } => f
                 .debug_struct("Item")
                 .field("fifo", fifo)
                 .field("payload_bytes", payload_bytes)
@@ -547,7 +645,11 @@ impl<O: Owner> fmt::Debug for Captured<'_, O> {
 impl<O: Owner> fmt::Debug for Saved<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Item { fifo, payload_bytes, .. } => f
+            Self::Item {
+                fifo,
+                payload_bytes,
+                ..
+            } => f
                 .debug_struct("Item")
                 .field("fifo", fifo)
                 .field("payload_bytes", payload_bytes)

@@ -20,7 +20,10 @@ impl<O: Owner<Policy = Session>> Lane<O> {
         }
         if matches!(inner.admission, Admission::Open | Admission::Queueing) {
             // Lifecycle work may still come, so only those who wait with packets end.
-            let lifecycle = inner.ext.as_mut().map(|ext| std::mem::take(&mut ext.lifecycle_waiters));
+            let lifecycle = inner
+                .ext
+                .as_mut()
+                .map(|ext| std::mem::take(&mut ext.lifecycle_waiters));
             inner.end_waiters(&Refusal::ConnectionClosing, &mut after);
             if let Some(lifecycle) = lifecycle {
                 inner.ext().lifecycle_waiters = lifecycle;
@@ -29,7 +32,9 @@ impl<O: Owner<Policy = Session>> Lane<O> {
         }
         drop(inner);
         after.run(&self.core);
-        Closing { core: Arc::clone(&self.core) }
+        Closing {
+            core: Arc::clone(&self.core),
+        }
     }
 
     /// Open or Closing → Closed, final. Accepted work goes on to its end.
@@ -63,6 +68,8 @@ impl<O: Owner<Policy = Session>> Closing<O> {
 
 impl<O: Owner<Policy = Session>> fmt::Debug for Closing<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Closing").field("lane", &self.core.id).finish_non_exhaustive()
+        f.debug_struct("Closing")
+            .field("lane", &self.core.id)
+            .finish_non_exhaustive()
     }
 }

@@ -34,7 +34,10 @@ impl<O: Owner> Drop for InLine<O> {
                 Wanted::Application => &mut ext.waiters,
                 Wanted::Lifecycle => &mut ext.lifecycle_waiters,
             };
-            if let Some(at) = line.iter().position(|waiter| Arc::ptr_eq(&waiter.cell, &self.cell)) {
+            if let Some(at) = line
+                .iter()
+                .position(|waiter| Arc::ptr_eq(&waiter.cell, &self.cell))
+            {
                 left = line.remove(at);
                 // Whoever stands behind may fit where this one did not.
                 self.core.settle(&mut inner);
@@ -60,19 +63,37 @@ pub(crate) async fn wait<O: Owner>(
         if reason == Refusal::ConnectionClosing {
             core.shared().stats.discarded();
         }
-        return Err(Refused { item: work.item, reason });
+        return Err(Refused {
+            item: work.item,
+            reason,
+        });
     }
     let cell = WaitCell::new();
-    let place = Waiter { cell: Arc::clone(&cell), place: Place::Item(work) };
+    let place = Waiter {
+        cell: Arc::clone(&cell),
+        place: Place::Item(work),
+    };
     match get_in_line(core, place, wanted) {
         Ok(()) => {}
-        Err((reason, Place::Item(work))) => return Err(Refused { item: work.item, reason }),
+        Err((reason, Place::Item(work))) => {
+            return Err(Refused {
+                item: work.item,
+                reason,
+            });
+        }
         Err((_, Place::Reserved(..))) => return Ok(()),
     }
-    let in_line = InLine { core: Arc::clone(core), cell, wanted };
+    let in_line = InLine {
+        core: Arc::clone(core),
+        cell,
+        wanted,
+    };
     let outcome = decided(&in_line.cell).await;
     match outcome {
-        WaitState::Ended(reason, Some(work)) => Err(Refused { item: work.item, reason }),
+        WaitState::Ended(reason, Some(work)) => Err(Refused {
+            item: work.item,
+            reason,
+        }),
         _ => Ok(()),
     }
 }
@@ -105,9 +126,9 @@ fn get_in_line<O: Owner>(
     let mut after = After::default();
     let mut inner = core.inner.lock();
     let refusal = match (inner.admission, wanted) {
-        (Admission::Open | Admission::Queueing, _) => None,
-        (Admission::Held, Wanted::Application) => None,
-        (Admission::ConnectionClosing, Wanted::Lifecycle) => None,
+        (Admission::Open | Admission::Queueing, _)
+        | (Admission::Held, Wanted::Application)
+        | (Admission::ConnectionClosing, Wanted::Lifecycle) => None,
         (Admission::Held, Wanted::Lifecycle) => Some(Refusal::Sealed),
         (Admission::ConnectionClosing, Wanted::Application) => Some(Refusal::ConnectionClosing),
         (Admission::Closed | Admission::Ended, _) => Some(core.end_reason()),
@@ -158,20 +179,36 @@ pub(crate) async fn within<O: Owner>(
         Err(refused) => refused,
     };
     if !reason.is_full() {
-        return Err(Refused { item: work.item, reason });
+        return Err(Refused {
+            item: work.item,
+            reason,
+        });
     }
     let cell = WaitCell::new();
-    let place = Waiter { cell: Arc::clone(&cell), place: Place::Item(work) };
+    let place = Waiter {
+        cell: Arc::clone(&cell),
+        place: Place::Item(work),
+    };
     if let Err((reason, Place::Item(work))) = get_in_line(core, place, wanted) {
-        return Err(Refused { item: work.item, reason });
+        return Err(Refused {
+            item: work.item,
+            reason,
+        });
     }
-    let in_line = InLine { core: Arc::clone(core), cell, wanted };
+    let in_line = InLine {
+        core: Arc::clone(core),
+        cell,
+        wanted,
+    };
     let outcome = match tokio::time::timeout(timeout, decided(&in_line.cell)).await {
         Ok(outcome) => outcome,
         Err(_) => give_up(&in_line),
     };
     match outcome {
-        WaitState::Ended(reason, Some(work)) => Err(Refused { item: work.item, reason }),
+        WaitState::Ended(reason, Some(work)) => Err(Refused {
+            item: work.item,
+            reason,
+        }),
         _ => Ok(()),
     }
 }
@@ -185,7 +222,9 @@ fn give_up<O: Owner>(in_line: &InLine<O>) -> WaitState<O> {
             Wanted::Application => &mut ext.waiters,
             Wanted::Lifecycle => &mut ext.lifecycle_waiters,
         };
-        let at = line.iter().position(|waiter| Arc::ptr_eq(&waiter.cell, &in_line.cell))?;
+        let at = line
+            .iter()
+            .position(|waiter| Arc::ptr_eq(&waiter.cell, &in_line.cell))?;
         line.remove(at)
     });
     if found.is_some() {
@@ -196,9 +235,10 @@ fn give_up<O: Owner>(in_line: &InLine<O>) -> WaitState<O> {
     drop(inner);
     after.run(&in_line.core);
     match found {
-        Some(Waiter { place: Place::Item(work), .. }) => {
-            WaitState::Ended(Refusal::DeadlineExceeded, Some(work))
-        }
+        Some(Waiter {
+            place: Place::Item(work),
+            ..
+        }) => WaitState::Ended(Refusal::DeadlineExceeded, Some(work)),
         _ => std::mem::replace(&mut *in_line.cell.0.lock(), WaitState::Accepted),
     }
 }
@@ -224,24 +264,39 @@ pub(crate) async fn job<O: Owner>(
         };
         drop(refused.permit.take());
         if !reason.is_full() {
-            return Err(Refused { item: refused.item, reason });
+            return Err(Refused {
+                item: refused.item,
+                reason,
+            });
         }
         work = refused;
-        let line = match &in_line {
-            Some(line) => line,
-            None => {
-                let cell = WaitCell::new();
-                let place = Place::Reserved(work.payload_bytes, Called::No);
-                let waiter = Waiter { cell: Arc::clone(&cell), place };
-                if let Err((reason, _)) = get_in_line(core, waiter, Wanted::Application) {
-                    return Err(Refused { item: work.item, reason });
-                }
-                let core = Arc::clone(core);
-                in_line.insert(InLine { core, cell, wanted: Wanted::Application })
+        let line = if let Some(line) = &in_line {
+            line
+        } else {
+            let cell = WaitCell::new();
+            let place = Place::Reserved(work.payload_bytes, Called::No);
+            let waiter = Waiter {
+                cell: Arc::clone(&cell),
+                place,
+            };
+            if let Err((reason, _)) = get_in_line(core, waiter, Wanted::Application) {
+                return Err(Refused {
+                    item: work.item,
+                    reason,
+                });
             }
+            let core = Arc::clone(core);
+            in_line.insert(InLine {
+                core,
+                cell,
+                wanted: Wanted::Application,
+            })
         };
         if let WaitState::Ended(reason, _) = decided(&line.cell).await {
-            return Err(Refused { item: work.item, reason });
+            return Err(Refused {
+                item: work.item,
+                reason,
+            });
         }
     }
 }
@@ -275,8 +330,11 @@ impl<O: Owner> Core<O> {
                 fifo: crate::error::Fifo::Application,
                 waiting: inner.ext.as_ref().map_or(0, |ext| ext.waiters.len()),
             };
-            if let Some(Place::Reserved(_, called)) =
-                inner.ext().waiters.front_mut().map(|waiter| &mut waiter.place)
+            if let Some(Place::Reserved(_, called)) = inner
+                .ext()
+                .waiters
+                .front_mut()
+                .map(|waiter| &mut waiter.place)
             {
                 *called = Called::No;
             }
@@ -292,7 +350,11 @@ impl<O: Owner> Core<O> {
         if empty && inner.admission == Admission::Queueing {
             inner.admission = Admission::Open;
         }
-        after.schedule = if inner.has_ready(false) { inner.make_ready() } else { Schedule::No };
+        after.schedule = if inner.has_ready(false) {
+            inner.make_ready()
+        } else {
+            Schedule::No
+        };
         drop(inner);
         after.run(self);
         Ok(())

@@ -25,16 +25,11 @@ pub(crate) struct TimerKey(u64);
 
 /// Where ticks go.
 pub(crate) trait TickSink: Send + Sync {
-    fn lane_id(&self) -> u64;
     /// One attempt that never waits.
     fn offer(self: Arc<Self>, tick: Tick, end: TickEnd) -> Result<(), Refusal>;
 }
 
 impl<O: Owner> TickSink for Core<O> {
-    fn lane_id(&self) -> u64 {
-        self.id
-    }
-
     fn offer(self: Arc<Self>, tick: Tick, end: TickEnd) -> Result<(), Refusal> {
         self.submit_tick(tick, end)
     }
@@ -83,7 +78,9 @@ enum Cancelled {
 
 impl State {
     fn arm(&mut self, key: TimerKey, at: Option<Monotonic>) {
-        let Some(registration) = self.timers.get_mut(&key) else { return };
+        let Some(registration) = self.timers.get_mut(&key) else {
+            return;
+        };
         if let Some(old) = registration.armed.take() {
             self.deadlines.remove(&(old, key));
         }
@@ -109,7 +106,13 @@ impl Timers {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let state = Mutex::new(State::default());
         let changed = tokio::sync::Notify::new();
-        Self { inner: Arc::new(TimersInner { clock, state, changed }) }
+        Self {
+            inner: Arc::new(TimersInner {
+                clock,
+                state,
+                changed,
+            }),
+        }
     }
 
     /// Registers a timer of a lane. The same name again starts a new generation: queued ticks of the
@@ -136,7 +139,10 @@ impl Timers {
         let millis = std::time::Duration::from_millis;
         let ahead = captured.next_due_unix_ms.saturating_sub(unix_ms);
         let behind = unix_ms.saturating_sub(captured.next_due_unix_ms);
-        let due = now.later(millis(ahead)).since_origin().saturating_sub(millis(behind));
+        let due = now
+            .later(millis(ahead))
+            .since_origin()
+            .saturating_sub(millis(behind));
         let machine = TimerMachine::restored(captured, Monotonic::from_origin(due));
         self.insert(lane, Arc::clone(&captured.name), machine)
     }
@@ -157,14 +163,24 @@ impl Timers {
         let at = machine.next_deadline();
         let lane = lane.core.id;
         let (armed, admit_until, cancelled) = (None, None, Cancelled::No);
-        let registration =
-            Registration { lane, name, sink, machine, armed, admit_until, cancelled };
+        let registration = Registration {
+            lane,
+            name,
+            sink,
+            machine,
+            armed,
+            admit_until,
+            cancelled,
+        };
         state.timers.insert(key, registration);
         state.arm(key, at);
         drop(state);
         drop(old);
         self.inner.changed.notify_one();
-        TimerHandle { timers: Arc::clone(&self.inner), key }
+        TimerHandle {
+            timers: Arc::clone(&self.inner),
+            key,
+        }
     }
 
     /// EX-245: stops the timers of a sealed lane and returns their progress, in name order.
@@ -181,7 +197,11 @@ impl Timers {
         let mut removed = Vec::new();
         for key in keys {
             if let Some(registration) = state.remove(key) {
-                captured.push(registration.machine.capture(&registration.name, now, unix_ms));
+                captured.push(
+                    registration
+                        .machine
+                        .capture(&registration.name, now, unix_ms),
+                );
                 removed.push(registration);
             }
         }
@@ -239,7 +259,10 @@ impl Timers {
 impl State {
     /// EX-232: a callback that runs is not interrupted; everything else of the timer ends now.
     fn remove_or_let_run(&mut self, key: TimerKey) -> Option<Registration> {
-        let running = self.timers.get(&key).is_some_and(|timer| timer.machine.is_running());
+        let running = self
+            .timers
+            .get(&key)
+            .is_some_and(|timer| timer.machine.is_running());
         if !running {
             return self.remove(key);
         }
@@ -253,7 +276,9 @@ impl State {
 impl TimersInner {
     fn fire_one(self: &Arc<Self>, key: TimerKey, now: Monotonic, source: Option<&mut JobSource>) {
         let mut state = self.state.lock();
-        let Some(timer) = state.timers.get_mut(&key) else { return };
+        let Some(timer) = state.timers.get_mut(&key) else {
+            return;
+        };
         if timer.admit_until.is_some_and(|until| now >= until) {
             // EX-243: nothing is queued any more until the deadline is extended.
             return;
@@ -265,25 +290,26 @@ impl TimersInner {
             return;
         };
         let name = Arc::clone(&timer.name);
-        let permit = match source {
-            None => None,
-            Some(source) => match source.try_reserve() {
-                Some(permit) => Some(permit),
-                None => {
-                    let again = timer.machine.retry_at(now);
-                    state.arm(key, Some(again));
-                    drop(state);
-                    drop(sink);
-                    return;
-                }
-            },
-        };
+        let permit = source.map(JobSource::try_reserve);
+        if matches!(permit, Some(None)) {
+            let again = timer.machine.retry_at(now);
+            state.arm(key, Some(again));
+            drop(state);
+            drop(sink);
+            return;
+        }
+        let permit = permit.flatten();
         let tick = timer.machine.on_due(now, &name);
         drop(state);
         let Some(tick) = tick else { return };
         // The permit goes with the tick and is given back at the first instruction (EX-121).
         let permit = permit.map(crate::jobs::JobPermit::queued);
-        let end = TickEnd { timers: Arc::clone(self), key, state: EndState::Queued, permit };
+        let end = TickEnd {
+            timers: Arc::clone(self),
+            key,
+            state: EndState::Queued,
+            permit,
+        };
         match sink.offer(tick, end) {
             Ok(()) => {}
             Err(reason) => {
@@ -291,8 +317,10 @@ impl TimersInner {
                 let gone = if matches!(reason, Refusal::Ended | Refusal::ShuttingDown) {
                     state.remove(key)
                 } else {
-                    let again =
-                        state.timers.get_mut(&key).map(|timer| timer.machine.retry_at(now));
+                    let again = state
+                        .timers
+                        .get_mut(&key)
+                        .map(|timer| timer.machine.retry_at(now));
                     state.arm(key, again);
                     None
                 };
@@ -305,7 +333,9 @@ impl TimersInner {
     pub(crate) fn started(&self, key: TimerKey, tick: &mut Tick) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let Some(timer) = state.timers.get_mut(&key) else { return false };
+        let Some(timer) = state.timers.get_mut(&key) else {
+            return false;
+        };
         if timer.cancelled != Cancelled::No || timer.admit_until.is_some_and(|at| now >= at) {
             timer.machine.on_returned();
             return false;
@@ -318,7 +348,9 @@ impl TimersInner {
     pub(crate) fn ended(&self, key: TimerKey, outcome: TickOutcome) {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let Some(timer) = state.timers.get_mut(&key) else { return };
+        let Some(timer) = state.timers.get_mut(&key) else {
+            return;
+        };
         timer.machine.on_ended(now, outcome);
         let gone = if timer.machine.is_ended() || timer.cancelled != Cancelled::No {
             state.remove(key)
@@ -334,7 +366,9 @@ impl TimersInner {
 
     pub(crate) fn returned(&self, key: TimerKey) {
         let mut state = self.state.lock();
-        let Some(timer) = state.timers.get_mut(&key) else { return };
+        let Some(timer) = state.timers.get_mut(&key) else {
+            return;
+        };
         timer.machine.on_returned();
         let at = timer.machine.next_deadline();
         state.arm(key, at);
@@ -421,6 +455,8 @@ impl fmt::Debug for Timers {
 
 impl fmt::Debug for TimerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerHandle").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("TimerHandle")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }

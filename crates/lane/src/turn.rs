@@ -82,7 +82,14 @@ impl<O: Owner> Deferred for DeferredItem<O> {
 
 impl<O: Owner> Turn<'_, O> {
     /// The owner's state.
-    #[expect(clippy::expect_used, reason = "a turn has its owner whenever handler code runs")]
+    ///
+    /// # Panics
+    /// After a handler abandoned a yielded wait: it has no gate any more, so it must not touch its
+    /// state. The panic ends its item.
+    #[expect(
+        clippy::expect_used,
+        reason = "a turn has its owner whenever handler code runs"
+    )]
     #[inline]
     pub fn state(&mut self) -> &mut O {
         self.owner.as_mut().expect("a running turn holds its owner")
@@ -90,8 +97,14 @@ impl<O: Owner> Turn<'_, O> {
 
     /// The fencing number of the gate acquisition this turn runs under (EX-7).
     pub fn fence(&self) -> Fence {
-        let gate = self.gate.as_ref().map_or(self.core.id, |gate| gate.gate_id());
-        Fence { gate, number: self.number }
+        let gate = self
+            .gate
+            .as_ref()
+            .map_or(self.core.id, |gate| gate.gate_id());
+        Fence {
+            gate,
+            number: self.number,
+        }
     }
 
     /// What kind of work this turn was started for.
@@ -101,7 +114,9 @@ impl<O: Owner> Turn<'_, O> {
 
     /// A handle of the lane this turn runs on.
     pub fn lane(&self) -> Lane<O> {
-        Lane { core: Arc::clone(self.core) }
+        Lane {
+            core: Arc::clone(self.core),
+        }
     }
 
     /// Records a barrier on the own lane: `item` runs right after this turn and before everything in
@@ -110,6 +125,18 @@ impl<O: Owner> Turn<'_, O> {
     pub fn defer(&mut self, item: O::Item) {
         let core = Arc::clone(self.core);
         self.deferred.push(Box::new(DeferredItem { core, item }));
+    }
+
+    /// Holds the barrier this turn runs for beyond the turn: the application FIFO stays closed until the
+    /// hold is dropped, lifecycle work goes on (EX-71). `None` in a turn that is none.
+    pub fn hold_barrier(&mut self) -> Option<BarrierHold<O>> {
+        if self.kind != TurnKind::Barrier {
+            return None;
+        }
+        self.core.hold_barrier();
+        Some(BarrierHold {
+            core: Arc::clone(self.core),
+        })
     }
 
     /// Records a barrier on another lane, for example on the Actor that is to join (EX-45).
@@ -147,8 +174,14 @@ impl<O: Owner> Turn<'_, O> {
     }
 
     fn check_barriers<T: Owner>(&self, target: &Lane<T>) -> Result<(), AskError> {
-        if self.deferred.iter().any(|barrier| barrier.lane_id() == target.core.id) {
-            return Err(AskError::InvalidOperation(InvalidOperation::BehindOwnBarrier));
+        if self
+            .deferred
+            .iter()
+            .any(|barrier| barrier.lane_id() == target.core.id)
+        {
+            return Err(AskError::InvalidOperation(
+                InvalidOperation::BehindOwnBarrier,
+            ));
         }
         Ok(())
     }
@@ -207,7 +240,11 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
         };
         // A join half way must not let other work in, so lifecycle turns and barriers do not yield.
         let kind = matches!(self.kind, TurnKind::Application | TurnKind::Tick);
-        if offered && kind { Ok(()) } else { Err(InvalidOperation::YieldNotOffered) }
+        if offered && kind {
+            Ok(())
+        } else {
+            Err(InvalidOperation::YieldNotOffered)
+        }
     }
 
     async fn wait_without_gate<F: Future>(&mut self, operation: F) -> F::Output {
@@ -223,9 +260,7 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
             // The rest of this poll still holds the gate: the operation, which has our waker, is looked
             // at again when the worker has let the gate go.
             Mode::Suspended if !std::mem::replace(&mut released, true) => Poll::Pending,
-            Mode::Granted => {
-                decided.take().map_or(Poll::Pending, Poll::Ready)
-            }
+            Mode::Granted => decided.take().map_or(Poll::Pending, Poll::Ready),
             Mode::Suspended => {
                 if decided.is_none()
                     && let Poll::Ready(result) = operation.as_mut().poll(cx)
@@ -261,6 +296,26 @@ impl<O: Owner> Turn<'_, O> {
     pub(crate) fn take_gate(&mut self) {
         self.number = self.seat.fence();
         self.core.borrow_state(self);
+    }
+}
+
+/// Keeps an active barrier from ending; see [`Turn::hold_barrier`].
+#[must_use]
+pub struct BarrierHold<O: Owner> {
+    core: Arc<Core<O>>,
+}
+
+impl<O: Owner> Drop for BarrierHold<O> {
+    fn drop(&mut self) {
+        self.core.let_barrier_go();
+    }
+}
+
+impl<O: Owner> fmt::Debug for BarrierHold<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BarrierHold")
+            .field("lane", &self.core.id)
+            .finish_non_exhaustive()
     }
 }
 

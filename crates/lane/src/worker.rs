@@ -100,12 +100,16 @@ impl Worker {
     }
 
     /// A carrier at rest for owners of this type.
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "carriers live in boxes and are kept in them"
+    )]
     pub(crate) fn take_carrier<O: Owner>(&mut self) -> Box<Carrier<Load<O>>> {
-        let fits = |carrier: &Box<dyn AnyCarrier>| {
-            let any: &dyn Any = &**carrier;
+        let fits = |carrier: &dyn AnyCarrier| {
+            let any: &dyn Any = carrier;
             any.is::<Carrier<Load<O>>>()
         };
-        if let Some(at) = self.spares.iter().rposition(fits) {
+        if let Some(at) = self.spares.iter().rposition(|carrier| fits(&**carrier)) {
             let any: Box<dyn Any> = self.spares.swap_remove(at);
             if let Ok(carrier) = any.downcast() {
                 return carrier;
@@ -185,6 +189,8 @@ impl Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("index", &self.index).finish_non_exhaustive()
+        f.debug_struct("Worker")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
     }
 }

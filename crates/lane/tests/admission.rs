@@ -1,12 +1,18 @@
 //! Room, waiting for room, and what a refusal leaves behind.
 
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+
 mod support;
 
 use std::time::Duration;
 
-use spotlane_lane::{
-    AskError, Connection, Fifo, FifoLimits, GateUse, LaneLimits, Refusal,
-};
+use spotlane_lane::{AskError, Connection, Fifo, FifoLimits, GateUse, LaneLimits, Refusal};
 use support::{ActorLane, Bench, Client, Step, settle};
 
 fn two_items() -> LaneLimits {
@@ -31,9 +37,16 @@ async fn a_full_fifo_refuses_with_its_limit() {
     let (actor, release) = full(&bench).await;
     let before = actor.application_usage();
     let refused = actor.enqueue(Step::Note("third")).unwrap_err();
-    let expected = Refusal::ItemsFull { fifo: Fifo::Application, used: 2, items_max: 2 };
+    let expected = Refusal::ItemsFull {
+        fifo: Fifo::Application,
+        used: 2,
+        items_max: 2,
+    };
     assert_eq!(*refused.reason(), expected);
-    assert_eq!(refused.to_string(), "the application fifo holds 2 items, the limit is 2");
+    assert_eq!(
+        refused.to_string(),
+        "the application fifo holds 2 items, the limit is 2"
+    );
     assert!(matches!(refused.into_item(), Step::Note("third")));
     assert_eq!(actor.application_usage(), before);
     release.send(()).unwrap();
@@ -48,7 +61,13 @@ async fn a_full_application_fifo_does_not_stop_lifecycle_work() {
     let (actor, release) = full(&bench).await;
     actor.enqueue_lifecycle(Step::Note("life")).unwrap();
     let refused = actor.enqueue_lifecycle(Step::Note("more")).unwrap_err();
-    assert!(matches!(refused.reason(), Refusal::ItemsFull { fifo: Fifo::Lifecycle, .. }));
+    assert!(matches!(
+        refused.reason(),
+        Refusal::ItemsFull {
+            fifo: Fifo::Lifecycle,
+            ..
+        }
+    ));
     release.send(()).unwrap();
     actor.await_quiescence().await;
     assert_eq!(bench.log.text(), "first( )first life second");
@@ -62,11 +81,16 @@ async fn waiters_are_served_in_order() {
     let mut waiting = Vec::new();
     for name in ["third", "fourth", "fifth"] {
         let actor = actor.clone();
-        waiting.push(tokio::spawn(async move { actor.submit(Step::Note(name)).await }));
+        waiting.push(tokio::spawn(
+            async move { actor.submit(Step::Note(name)).await },
+        ));
         tokio::task::yield_now().await;
     }
     let refused = actor.enqueue(Step::Note("pushy")).unwrap_err();
-    assert!(matches!(refused.reason(), Refusal::Queueing { waiting: 3, .. }));
+    assert!(matches!(
+        refused.reason(),
+        Refusal::Queueing { waiting: 3, .. }
+    ));
     release.send(()).unwrap();
     for waiting in waiting {
         waiting.await.unwrap().unwrap();
@@ -99,12 +123,19 @@ async fn lifecycle_waiters_are_served() {
 async fn a_deadline_leaves_nothing_behind() {
     let bench = Bench::new();
     let (actor, release) = full(&bench).await;
-    let refused = actor.submit_within(Step::Note("late"), 0, Duration::from_secs(1)).await;
+    let refused = actor
+        .submit_within(Step::Note("late"), 0, Duration::from_secs(1))
+        .await;
     assert_eq!(*refused.unwrap_err().reason(), Refusal::DeadlineExceeded);
     release.send(()).unwrap();
     actor.await_quiescence().await;
     assert_eq!(bench.log.text(), "first( )first second");
-    assert!(actor.submit_within(Step::Note("now"), 0, Duration::from_secs(1)).await.is_ok());
+    assert!(
+        actor
+            .submit_within(Step::Note("now"), 0, Duration::from_secs(1))
+            .await
+            .is_ok()
+    );
     actor.await_quiescence().await;
 }
 
@@ -174,11 +205,22 @@ async fn an_oversized_item_is_accepted_alone() {
     let actor = bench.actor_with(limits);
     let (wait, release) = Step::wait("small");
     actor.enqueue(wait).unwrap();
-    let refused = actor.enqueue_with_payload_bytes(Step::Note("big"), 5000).unwrap_err();
-    assert!(matches!(refused.reason(), Refusal::BytesFull { charge: 5256, bytes_max: 1000, .. }));
+    let refused = actor
+        .enqueue_with_payload_bytes(Step::Note("big"), 5000)
+        .unwrap_err();
+    assert!(matches!(
+        refused.reason(),
+        Refusal::BytesFull {
+            charge: 5256,
+            bytes_max: 1000,
+            ..
+        }
+    ));
     release.send(()).unwrap();
     actor.await_quiescence().await;
-    actor.enqueue_with_payload_bytes(refused.into_item(), 5000).unwrap();
+    actor
+        .enqueue_with_payload_bytes(refused.into_item(), 5000)
+        .unwrap();
     assert_eq!(actor.application_usage().bytes, 5256);
     actor.await_quiescence().await;
     assert_eq!(actor.application_usage().bytes, 0);
@@ -199,7 +241,14 @@ async fn transfers_are_never_refused() {
     }
     assert_eq!(spot.application_usage().items, 4);
     let refused = spot.enqueue(Step::Note("x")).unwrap_err();
-    assert!(matches!(refused.reason(), Refusal::ItemsFull { used: 4, items_max: 2, .. }));
+    assert!(matches!(
+        refused.reason(),
+        Refusal::ItemsFull {
+            used: 4,
+            items_max: 2,
+            ..
+        }
+    ));
     release.send(()).unwrap();
     spot.await_quiescence().await;
     assert_eq!(spot.application_usage().items, 0);

@@ -1,5 +1,13 @@
 //! The Application Job Queue.
 
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+
 mod support;
 
 use std::num::NonZeroU32;
@@ -27,7 +35,11 @@ async fn a_permit_is_returned_at_the_first_instruction() {
     assert_eq!((jobs.status().reserved, jobs.status().queued), (0, 1));
     settle().await;
     assert_eq!(bench.log.text(), "w(");
-    assert_eq!((jobs.status().reserved, jobs.status().queued), (0, 0), "the handler has started");
+    assert_eq!(
+        (jobs.status().reserved, jobs.status().queued),
+        (0, 0),
+        "the handler has started"
+    );
     release.send(()).unwrap();
     actor.await_quiescence().await;
     assert_eq!(jobs.status().peak, 1);
@@ -50,9 +62,15 @@ async fn the_oldest_source_is_served_first() {
         tokio::task::yield_now().await;
     }
     assert_eq!(jobs.status().waiters, 3);
-    assert!(jobs.source().try_reserve().is_none(), "a new attempt never passes a waiter");
+    assert!(
+        jobs.source().try_reserve().is_none(),
+        "a new attempt never passes a waiter"
+    );
     drop(held);
-    assert!(jobs.source().try_reserve().is_none(), "it was handed over, not freed");
+    assert!(
+        jobs.source().try_reserve().is_none(),
+        "it was handed over, not freed"
+    );
     for task in tasks {
         task.await.unwrap();
     }
@@ -101,8 +119,14 @@ async fn early_terminals_return_the_permit_once() {
     assert_eq!(jobs.status().queued, 3);
     bench.engine.shutdown(std::future::ready(())).await;
     assert_eq!(jobs.status().queued, 0);
-    let refused = actor.enqueue_job(source.reserve().await, Step::Note("late"), 0).unwrap_err();
-    assert_eq!(jobs.status().reserved, 1, "a refusal gives the permit back with the item");
+    let refused = actor
+        .enqueue_job(source.reserve().await, Step::Note("late"), 0)
+        .unwrap_err();
+    assert_eq!(
+        jobs.status().reserved,
+        1,
+        "a refusal gives the permit back with the item"
+    );
     drop(refused);
     assert_eq!(jobs.status().reserved, 0);
 }
@@ -124,7 +148,11 @@ async fn a_waiting_operation_holds_no_permit() {
         waiting.push(tokio::spawn(job));
         settle().await;
     }
-    assert_eq!(jobs.status().reserved, 0, "the room is missing, so the permit stays free");
+    assert_eq!(
+        jobs.status().reserved,
+        0,
+        "the room is missing, so the permit stays free"
+    );
     release.send(()).unwrap();
     for waiting in waiting {
         waiting.await.unwrap().unwrap();
@@ -157,7 +185,10 @@ async fn control_work_goes_on_without_a_free_permit() {
 fn limits_outside_the_range_are_no_settings() {
     let out_of_range = |jobs| JobQueueSettings::manual(jobs).unwrap_err();
     assert_eq!(out_of_range(0), JobQueueError::LimitOutOfRange { jobs: 0 });
-    assert_eq!(out_of_range(1 << 31), JobQueueError::LimitOutOfRange { jobs: 1 << 31 });
+    assert_eq!(
+        out_of_range(1 << 31),
+        JobQueueError::LimitOutOfRange { jobs: 1 << 31 }
+    );
     let processors = NonZeroU32::new(2).unwrap();
     let balanced = JobQueueSettings::profile(JobQueueProfile::default(), processors).unwrap();
     assert_eq!(JobQueue::new(balanced).status().limit, 256);
@@ -170,23 +201,37 @@ fn limits_outside_the_range_are_no_settings() {
 /// EX-134, EX-135: pressure changes at the thresholds only, and an epoch begins without a change.
 #[tokio::test]
 async fn pressure_has_two_thresholds() {
-    let settings = JobQueueSettings::manual(10).unwrap().thresholds(80, 60).unwrap();
+    let settings = JobQueueSettings::manual(10)
+        .unwrap()
+        .thresholds(80, 60)
+        .unwrap();
     let jobs = JobQueue::new(settings);
     let mut source = jobs.source();
     let signal = jobs.pressure();
     let mut held = Vec::new();
     for used in 1..=8 {
         held.push(source.reserve().await);
-        let expected = if used < 8 { Pressure::Running } else { Pressure::Paused };
+        let expected = if used < 8 {
+            Pressure::Running
+        } else {
+            Pressure::Paused
+        };
         assert_eq!(jobs.status().pressure, expected, "{used} in use");
     }
     assert_eq!(*signal.borrow(), Pressure::Paused);
     held.pop();
     assert_eq!(jobs.status().pressure, Pressure::Paused, "7 is in between");
     held.pop();
-    assert_eq!(jobs.status().pressure, Pressure::Running, "6 is the lower threshold");
+    assert_eq!(
+        jobs.status().pressure,
+        Pressure::Running,
+        "6 is the lower threshold"
+    );
     assert_eq!(jobs.status().transitions, 2);
     jobs.reset_epoch();
     let status = jobs.status();
-    assert_eq!((status.reserved, status.peak, status.transitions), (6, 6, 0));
+    assert_eq!(
+        (status.reserved, status.peak, status.transitions),
+        (6, 6, 0)
+    );
 }

@@ -1,10 +1,18 @@
 //! Sealing, giving back, handing on, and opening a backlog.
 
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+
 mod support;
 
 use spotlane_lane::{
-    ActorDelivery, AskError, Captured, Fifo, GateUse, JobQueue, JobQueueSettings, LaneLimits, Owner,
-    Refusal, Saved, SealError, SealGuard, Spot,
+    ActorDelivery, AskError, Captured, Fifo, GateUse, JobQueue, JobQueueSettings, LaneLimits,
+    Owner, Refusal, Saved, SealError, SealGuard, Spot,
 };
 use support::{Bench, Scripted, Step, settle};
 
@@ -12,16 +20,22 @@ fn names<'a, O: Owner<Item = Step>>(
     captured: impl Iterator<Item = Captured<'a, O>>,
 ) -> Vec<&'static str> {
     let name = |captured| match captured {
-        Captured::Item { item: Step::Note(name), .. } => *name,
+        Captured::Item {
+            item: Step::Note(name),
+            ..
+        } => *name,
         Captured::Tick(_) => "tick",
-        Captured::Item { .. } => "other",
+        _ => "other",
     };
     captured.map(name).collect()
 }
 
 fn saved_names<O: Owner<Item = Step>>(saved: &[Saved<O>]) -> Vec<&'static str> {
     let name = |saved: &Saved<O>| match saved {
-        Saved::Item { item: Step::Note(name), .. } => *name,
+        Saved::Item {
+            item: Step::Note(name),
+            ..
+        } => *name,
         _ => "other",
     };
     saved.iter().map(name).collect()
@@ -49,11 +63,18 @@ async fn a_seal_waits_for_the_turn_and_a_restore_keeps_the_order() {
         async move { spot.request_seal().await }
     });
     settle().await;
-    assert!(matches!(spot.request_seal().await, Err(SealError::AlreadyMoving)));
+    assert!(matches!(
+        spot.request_seal().await,
+        Err(SealError::AlreadyMoving)
+    ));
     spot.enqueue(Step::Note("c")).unwrap();
     release.send(()).unwrap();
     let mut guard = request.await.unwrap().unwrap();
-    assert_eq!(bench.log.text(), "running( )running", "no turn starts after the running one");
+    assert_eq!(
+        bench.log.text(),
+        "running( )running",
+        "no turn starts after the running one"
+    );
     spot.enqueue(Step::Note("held")).unwrap();
     let refused = spot.enqueue_lifecycle(Step::Note("join")).unwrap_err();
     assert_eq!(*refused.reason(), Refusal::Sealed);
@@ -140,7 +161,11 @@ async fn a_handed_on_spot_never_runs_again() {
     spot.enqueue(Step::Note("h2")).unwrap();
     let saved = handoff.take_saved();
     assert_eq!(saved_names(&saved), ["asked"]);
-    let Some(Saved::Item { caller: Some(caller), .. }) = saved.into_iter().next() else {
+    let Some(Saved::Item {
+        caller: Some(caller),
+        ..
+    }) = saved.into_iter().next()
+    else {
         panic!("the caller moves with its item")
     };
     assert_eq!(saved_names(&handoff.take_held()), ["h1", "h2"]);
@@ -176,7 +201,10 @@ async fn members_are_covered_by_the_seal_of_their_spot() {
     release.send(()).unwrap();
     let guard = request.await.unwrap().unwrap();
     let (covered, idle) = (guard.cover(&one).unwrap(), guard.cover(&two).unwrap());
-    assert!(matches!(guard.cover(&bench.actor()), Err(SealError::NotAMember)));
+    assert!(matches!(
+        guard.cover(&bench.actor()),
+        Err(SealError::NotAMember)
+    ));
     one.enqueue(Step::Note("one-held")).unwrap();
     two.enqueue(Step::Note("two-held")).unwrap();
     settle().await;
@@ -187,7 +215,11 @@ async fn members_are_covered_by_the_seal_of_their_spot() {
     covered.restore(None);
     idle.restore(None);
     settle().await;
-    assert_eq!(bench.log.text(), "w( )w", "nothing runs before the Spot is restored too");
+    assert_eq!(
+        bench.log.text(),
+        "w( )w",
+        "nothing runs before the Spot is restored too"
+    );
     guard.restore(None);
     one.await_quiescence().await;
     two.await_quiescence().await;
@@ -213,10 +245,20 @@ async fn a_backlog_opens_in_order_before_live_work() {
     backlog.push_relay(Step::Note("relayed"), 0);
     settle().await;
     assert_eq!(bench.log.text(), "");
-    assert_eq!(*lane.enqueue_lifecycle(Step::Note("join")).unwrap_err().reason(), Refusal::Sealed);
+    assert_eq!(
+        *lane
+            .enqueue_lifecycle(Step::Note("join"))
+            .unwrap_err()
+            .reason(),
+        Refusal::Sealed
+    );
     backlog.run_lifecycle(Step::Note("restored")).await.unwrap();
     settle().await;
-    assert_eq!(bench.log.text(), "restored", "dispatch is closed for application work");
+    assert_eq!(
+        bench.log.text(),
+        "restored",
+        "dispatch is closed for application work"
+    );
     let open = backlog.open(OwnerCommitted, None).unwrap();
     open.enqueue(Step::Note("live")).unwrap();
     open.await_quiescence().await;
@@ -266,7 +308,10 @@ async fn one_permit_drains_a_backlog() {
     let lane = backlog.open(OwnerCommitted, Some(permit)).unwrap();
     settle().await;
     assert_eq!(bench.log.text(), "s1 s2 s3(");
-    assert!(source.try_reserve().is_none(), "it was passed on to the next item");
+    assert!(
+        source.try_reserve().is_none(),
+        "it was passed on to the next item"
+    );
     release.send(()).unwrap();
     lane.await_quiescence().await;
     assert_eq!(bench.log.text(), "s1 s2 s3( )s3 direct");
@@ -284,7 +329,8 @@ async fn a_sealed_unit_keeps_one_permit() {
     spot.enqueue(wait).unwrap();
     settle().await;
     for _ in 0..3 {
-        spot.enqueue_job(source.reserve().await, Step::Note("n"), 0).unwrap();
+        spot.enqueue_job(source.reserve().await, Step::Note("n"), 0)
+            .unwrap();
     }
     assert_eq!(jobs.status().queued, 3);
     let request = tokio::spawn({
@@ -307,8 +353,7 @@ async fn a_sealed_unit_keeps_one_permit() {
 #[tokio::test]
 async fn waiters_are_diverted_by_a_seal() {
     let bench = Bench::new();
-    let limits =
-        LaneLimits::DEFAULT.application(spotlane_lane::FifoLimits::new(1, 1 << 20));
+    let limits = LaneLimits::DEFAULT.application(spotlane_lane::FifoLimits::new(1, 1 << 20));
     let spot = bench.spot_with(limits, GateUse::Shared);
     let (wait, release) = Step::wait("w");
     spot.enqueue(wait).unwrap();
@@ -316,7 +361,9 @@ async fn waiters_are_diverted_by_a_seal() {
     let mut waiting = Vec::new();
     for name in ["x", "y"] {
         let spot = spot.clone();
-        waiting.push(tokio::spawn(async move { spot.submit(Step::Note(name)).await }));
+        waiting.push(tokio::spawn(
+            async move { spot.submit(Step::Note(name)).await },
+        ));
         settle().await;
     }
     let request = tokio::spawn({

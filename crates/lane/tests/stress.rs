@@ -3,7 +3,17 @@
 //!
 //! The short form runs always. `SPOTLANE_STRESS_ITEMS=10000000` runs the long one.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are not covered by the lint's setting")]
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not covered by the lint's setting"
+)]
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,7 +88,10 @@ struct Terminal {
 impl Terminal {
     fn new(judge: &Arc<Judge>) -> Self {
         judge.started.fetch_add(1, Ordering::SeqCst);
-        Self { judge: Arc::clone(judge), told: false }
+        Self {
+            judge: Arc::clone(judge),
+            told: false,
+        }
     }
 }
 
@@ -252,7 +265,9 @@ fn world(owners: usize, senders: usize, defect: Option<Defect>) -> World {
         // Seven of ten have a gate of their own; the rest are a Spot and its two members.
         for _ in 0..7 {
             let gate = Arc::new(Watch::default());
-            targets.push(Target::Actor(actors.lane(Watched::new(&judge, &gate, senders, defect))));
+            targets.push(Target::Actor(
+                actors.lane(Watched::new(&judge, &gate, senders, defect)),
+            ));
         }
         let gate = Arc::new(Watch::default());
         let spot = spots.lane(Watched::new(&judge, &gate, senders, defect));
@@ -263,7 +278,11 @@ fn world(owners: usize, senders: usize, defect: Option<Defect>) -> World {
         }
         targets.push(Target::Spot(spot));
     }
-    World { engine, judge, targets: Arc::new(targets) }
+    World {
+        engine,
+        judge,
+        targets: Arc::new(targets),
+    }
 }
 
 /// Reads the clock of the machine for the engine under test; nothing else may.
@@ -272,58 +291,77 @@ trait OfTest {
 }
 
 impl OfTest for Instant {
-    #[expect(clippy::disallowed_methods, reason = "the clock that this test injects")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock that this test injects"
+    )]
     fn now_of_test() -> Self {
         Self::now()
     }
 }
 
+/// One sender: a seeded mix of everything, to targets of its choice.
+async fn send(sender: usize, items: u64, targets: Arc<Vec<Target>>, judge: Arc<Judge>) -> u64 {
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (sender as u64 + 1));
+    let mut numbers = vec![[0u64, 0u64]; targets.len()];
+    let mut cancelled = 0u64;
+    for _ in 0..items {
+        let at = usize::try_from(dice.roll(targets.len() as u64)).unwrap();
+        let lifecycle = dice.roll(10) == 0;
+        let number = &mut numbers[at][usize::from(lifecycle)];
+        *number += 1;
+        let what = match dice.roll(100) {
+            0 => What::Panic,
+            1 => What::Fail,
+            2..=5 => What::Wait,
+            6..=12 => What::Yield,
+            _ => What::Plain,
+        };
+        let terminal = Terminal::new(&judge);
+        let item = Item {
+            what,
+            sender,
+            number: *number,
+            terminal,
+        };
+        if !lifecycle && dice.roll(20) == 0 {
+            // Some calls are given up at a random point.
+            let ask = targets[at].ask(item);
+            let mut ask = std::pin::pin!(ask);
+            let polls = dice.roll(6);
+            let mut polled = 0;
+            std::future::poll_fn(|cx| {
+                polled += 1;
+                if ask.as_mut().poll(cx).is_ready() || polled > polls {
+                    return std::task::Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })
+            .await;
+            cancelled += 1;
+        } else {
+            targets[at].submit(item, lifecycle).await;
+        }
+    }
+    cancelled
+}
+
 async fn run(owners: usize, items: u64, defect: Option<Defect>) -> Result<(), String> {
     const SENDERS: usize = 4;
-    let World { engine, judge, targets } = world(owners, SENDERS, defect);
+    let World {
+        engine,
+        judge,
+        targets,
+    } = world(owners, SENDERS, defect);
     let mut senders = JoinSet::new();
     for sender in 0..SENDERS {
-        let (targets, judge) = (Arc::clone(&targets), Arc::clone(&judge));
-        senders.spawn(async move {
-            let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (sender as u64 + 1));
-            let mut numbers = vec![[0u64, 0u64]; targets.len()];
-            let mut cancelled = 0u64;
-            for _ in 0..items / SENDERS as u64 {
-                let at = usize::try_from(dice.roll(targets.len() as u64)).unwrap();
-                let lifecycle = dice.roll(10) == 0;
-                let number = &mut numbers[at][usize::from(lifecycle)];
-                *number += 1;
-                let what = match dice.roll(100) {
-                    0 => What::Panic,
-                    1 => What::Fail,
-                    2..=5 => What::Wait,
-                    6..=12 => What::Yield,
-                    _ => What::Plain,
-                };
-                let terminal = Terminal::new(&judge);
-                let item = Item { what, sender, number: *number, terminal };
-                if !lifecycle && dice.roll(20) == 0 {
-                    // Some calls are given up at a random point.
-                    let ask = targets[at].ask(item);
-                    let mut ask = std::pin::pin!(ask);
-                    let polls = dice.roll(6);
-                    let mut polled = 0;
-                    std::future::poll_fn(|cx| {
-                        polled += 1;
-                        if ask.as_mut().poll(cx).is_ready() || polled > polls {
-                            return std::task::Poll::Ready(());
-                        }
-                        cx.waker().wake_by_ref();
-                        std::task::Poll::Pending
-                    })
-                    .await;
-                    cancelled += 1;
-                } else {
-                    targets[at].submit(item, lifecycle).await;
-                }
-            }
-            cancelled
-        });
+        senders.spawn(send(
+            sender,
+            items / SENDERS as u64,
+            Arc::clone(&targets),
+            Arc::clone(&judge),
+        ));
     }
     while let Some(sender) = senders.join_next().await {
         sender.map_err(|error| error.to_string())?;
@@ -343,8 +381,10 @@ async fn run(owners: usize, items: u64, defect: Option<Defect>) -> Result<(), St
         .sum();
     engine.shutdown(std::future::pending()).await;
     judge.verdict()?;
-    let (started, ended) =
-        (judge.started.load(Ordering::SeqCst), judge.ended.load(Ordering::SeqCst));
+    let (started, ended) = (
+        judge.started.load(Ordering::SeqCst),
+        judge.ended.load(Ordering::SeqCst),
+    );
     if started != ended {
         return Err(format!("{started} items started, {ended} ended"));
     }
@@ -358,7 +398,10 @@ async fn run(owners: usize, items: u64, defect: Option<Defect>) -> Result<(), St
 }
 
 fn items() -> u64 {
-    std::env::var("SPOTLANE_STRESS_ITEMS").ok().and_then(|n| n.parse().ok()).unwrap_or(200_000)
+    std::env::var("SPOTLANE_STRESS_ITEMS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(200_000)
 }
 
 /// T-EXE-05, T-EXE-07, T-EXE-23, EX-3, EX-7, EX-8, EX-11, EX-14, EX-72, EX-94: 10,000 owners under load.
@@ -390,7 +433,11 @@ async fn planted_defects_are_found() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_under_load_ends_everything_once() {
     for grace in 0..20u64 {
-        let World { engine, judge, targets } = world(50, 1, None);
+        let World {
+            engine,
+            judge,
+            targets,
+        } = world(50, 1, None);
         let sender = tokio::spawn({
             let (targets, judge) = (Arc::clone(&targets), Arc::clone(&judge));
             async move {
@@ -402,7 +449,12 @@ async fn a_stop_under_load_ends_everything_once() {
                         1 | 2 => What::Yield,
                         _ => What::Plain,
                     };
-                    let item = Item { what, sender: 0, number, terminal: Terminal::new(&judge) };
+                    let item = Item {
+                        what,
+                        sender: 0,
+                        number,
+                        terminal: Terminal::new(&judge),
+                    };
                     let gone = match &targets[at] {
                         Target::Actor(lane) => lane.submit(item).await.is_err(),
                         Target::Spot(lane) => lane.submit(item).await.is_err(),
@@ -419,8 +471,10 @@ async fn a_stop_under_load_ends_everything_once() {
         engine.shutdown(std::future::ready(())).await;
         sender.await.unwrap();
         drop(targets);
-        let (started, ended) =
-            (judge.started.load(Ordering::SeqCst), judge.ended.load(Ordering::SeqCst));
+        let (started, ended) = (
+            judge.started.load(Ordering::SeqCst),
+            judge.ended.load(Ordering::SeqCst),
+        );
         assert_eq!(started, ended);
         judge.verdict().unwrap();
     }

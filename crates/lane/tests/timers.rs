@@ -1,5 +1,13 @@
 //! Timers: indices per policy, generations, the owner's deadline, moving along.
 
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+
 mod support;
 
 use std::num::NonZeroU32;
@@ -53,7 +61,10 @@ async fn ticks_that_are_on_time_have_every_index() {
         at(&bench, &timers, 10).await;
     }
     assert_eq!(bench.log.text(), "t:1/1+0 t:2/2+0 t:3/3+0");
-    assert_eq!(timers.next_deadline(), Some(Monotonic::from_origin(MS * 40)));
+    assert_eq!(
+        timers.next_deadline(),
+        Some(Monotonic::from_origin(MS * 40))
+    );
 }
 
 /// EX-237, EX-233: late ticks are skipped up to the latest index; the rate stays fixed.
@@ -74,7 +85,11 @@ async fn catch_up_is_bounded() {
     let bench = Bench::new();
     let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
     let ticks_max = NonZeroU32::new(2).unwrap();
-    timers.register(&spot, "t", every(10, OverrunPolicy::CatchUpBounded { ticks_max }));
+    timers.register(
+        &spot,
+        "t",
+        every(10, OverrunPolicy::CatchUpBounded { ticks_max }),
+    );
     at(&bench, &timers, 55).await;
     at(&bench, &timers, 0).await;
     at(&bench, &timers, 0).await;
@@ -195,9 +210,8 @@ async fn no_tick_runs_past_the_owners_deadline() {
 async fn a_failing_tick_can_end_its_timer() {
     let bench = Bench::new();
     let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
-    let settings = |on_error| {
-        TimerSettings::new(MS * 10, OverrunPolicy::SkipLateTicks, on_error).unwrap()
-    };
+    let settings =
+        |on_error| TimerSettings::new(MS * 10, OverrunPolicy::SkipLateTicks, on_error).unwrap();
     timers.register(&spot, "failing", settings(OnTickError::GoOn));
     at(&bench, &timers, 10).await;
     at(&bench, &timers, 10).await;
@@ -217,7 +231,10 @@ fn settings_are_checked() {
     let skip = OverrunPolicy::SkipLateTicks;
     assert_eq!(new(Duration::ZERO, skip), Err(TimerError::NoPeriod));
     assert_eq!(new(Duration::from_micros(1), skip).unwrap().period(), MS);
-    assert_eq!(new(Duration::from_micros(2500), skip).unwrap().period(), MS * 3);
+    assert_eq!(
+        new(Duration::from_micros(2500), skip).unwrap().period(),
+        MS * 3
+    );
     let ticks_max = NonZeroU32::new(1 << 31).unwrap();
     assert!(new(MS, OverrunPolicy::CatchUpBounded { ticks_max }).is_err());
 }
@@ -264,7 +281,9 @@ async fn a_queued_tick_is_captured() {
     settle().await;
     release.send(()).unwrap();
     let guard = request.await.unwrap().unwrap();
-    let ticks = guard.captured().filter(|entry| matches!(entry, spotlane_lane::Captured::Tick(_)));
+    let ticks = guard
+        .captured()
+        .filter(|entry| matches!(entry, spotlane_lane::Captured::Tick(_)));
     assert_eq!(ticks.count(), 1);
     guard.restore(None);
     spot.await_quiescence().await;

@@ -1,10 +1,20 @@
 //! Turns, gates, the two ways of waiting, and what is selected next.
 
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+
 mod support;
 
 use std::time::Duration;
 
-use spotlane_lane::{AskError, FifoLimits, GateUse, LaneLimits, SpotCoordinator, SpotMode, TimerTarget, TurnKind};
+use spotlane_lane::{
+    AskError, FifoLimits, GateUse, LaneLimits, SpotCoordinator, SpotMode, TimerTarget, TurnKind,
+};
 use support::{Bench, Scripted, Step, settle};
 
 /// EX-9, EX-28: nothing runs on the submitting task, not even for an idle lane.
@@ -107,7 +117,11 @@ async fn a_yield_resumes_at_the_back_in_a_new_turn() {
     spot.enqueue(Step::Note("b")).unwrap();
     settle().await;
     assert_eq!(bench.log.text(), "y( w(", "the gate was free for w");
-    assert_eq!(spot.application_usage().items, 3, "a suspended item keeps its reservation");
+    assert_eq!(
+        spot.application_usage().items,
+        3,
+        "a suspended item keeps its reservation"
+    );
     release.send(()).unwrap();
     settle().await;
     assert_eq!(bench.log.text(), "y( w(", "the resume waits for its turn");
@@ -117,7 +131,11 @@ async fn a_yield_resumes_at_the_back_in_a_new_turn() {
     assert_ne!(said.fences[0], said.fences[1]);
     spot.await_quiescence().await;
     assert_eq!(spot.application_usage().items, 0);
-    assert_eq!(spot.application_usage().accepted, 3, "the resume took no count of its own");
+    assert_eq!(
+        spot.application_usage().accepted,
+        3,
+        "the resume took no count of its own"
+    );
 }
 
 /// EX-31: what is ready at once releases nothing.
@@ -183,7 +201,8 @@ async fn an_abandoned_yield_still_ends_in_a_turn() {
 async fn a_message_to_oneself_goes_to_the_back() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Shared);
-    spot.enqueue(Step::TellSpot("a", spot.clone(), "self")).unwrap();
+    spot.enqueue(Step::TellSpot("a", spot.clone(), "self"))
+        .unwrap();
     spot.enqueue(Step::Note("b")).unwrap();
     spot.await_quiescence().await;
     assert_eq!(bench.log.text(), "a b self");
@@ -203,7 +222,11 @@ async fn members_and_spot_share_one_gate() {
     two.enqueue(Step::Note("two-again")).unwrap();
     settle().await;
     assert_eq!(bench.log.text(), "one(");
-    assert_eq!(spot.application_usage().items, 3, "one ticket per Actor, and the Spot's item");
+    assert_eq!(
+        spot.application_usage().items,
+        3,
+        "one ticket per Actor, and the Spot's item"
+    );
     release.send(()).unwrap();
     two.await_quiescence().await;
     assert_eq!(bench.log.text(), "one( )one two spot two-again");
@@ -234,8 +257,11 @@ async fn the_coordinator_decides_where_work_waits() {
     let bench = Bench::new();
     let timers = bench.kind(LaneLimits::DEFAULT, GateUse::Own);
     let owner = || Scripted::new(&bench.log, &bench.clock);
-    let wide: SpotCoordinator<_, _, u32> =
-        SpotCoordinator::new(SpotMode::SpotWide, bench.spot(SpotMode::SpotWide.gate_use()), timers.clone());
+    let wide: SpotCoordinator<_, _, u32> = SpotCoordinator::new(
+        SpotMode::SpotWide,
+        bench.spot(SpotMode::SpotWide.gate_use()),
+        timers.clone(),
+    );
     let actor = bench.actor();
     assert!(wide.admit(7, actor.clone()).unwrap().is_none());
     assert!(wide.execute_actor(&8, Step::Note("x"), 0).is_err());
@@ -250,14 +276,27 @@ async fn the_coordinator_decides_where_work_waits() {
     release.send(()).unwrap();
     actor.await_quiescence().await;
     assert_eq!(bench.log.text(), "spot( )spot join member");
-    assert!(matches!(wide.execute_timer("t", owner), TimerTarget::Spot(_)));
+    assert!(matches!(
+        wide.execute_timer("t", owner),
+        TimerTarget::Spot(_)
+    ));
     assert!(wide.release(&7).unwrap().is_some());
-    assert!(actor.ask(Step::Note("alone")).await.is_ok(), "the lane survives");
+    assert!(
+        actor.ask(Step::Note("alone")).await.is_ok(),
+        "the lane survives"
+    );
 
-    let single: SpotCoordinator<_, _, u32> =
-        SpotCoordinator::new(SpotMode::PerActor, bench.spot(SpotMode::PerActor.gate_use()), timers.clone());
-    let TimerTarget::Timer(first) = single.execute_timer("t", owner) else { panic!("a lane per name") };
-    let TimerTarget::Timer(again) = single.execute_timer("t", owner) else { panic!("a lane per name") };
+    let single: SpotCoordinator<_, _, u32> = SpotCoordinator::new(
+        SpotMode::PerActor,
+        bench.spot(SpotMode::PerActor.gate_use()),
+        timers.clone(),
+    );
+    let TimerTarget::Timer(first) = single.execute_timer("t", owner) else {
+        panic!("a lane per name")
+    };
+    let TimerTarget::Timer(again) = single.execute_timer("t", owner) else {
+        panic!("a lane per name")
+    };
     let (wait, release) = Step::wait("tick");
     first.enqueue(wait).unwrap();
     again.enqueue(Step::Note("same-lane")).unwrap();
@@ -266,9 +305,15 @@ async fn the_coordinator_decides_where_work_waits() {
     release.send(()).unwrap();
     first.await_quiescence().await;
 
-    let instance: SpotCoordinator<_, _, u32> =
-        SpotCoordinator::new(SpotMode::Instance, bench.spot(SpotMode::Instance.gate_use()), timers);
-    assert!(instance.admit(1, bench.actor()).is_err(), "instance spots have no members");
+    let instance: SpotCoordinator<_, _, u32> = SpotCoordinator::new(
+        SpotMode::Instance,
+        bench.spot(SpotMode::Instance.gate_use()),
+        timers,
+    );
+    assert!(
+        instance.admit(1, bench.actor()).is_err(),
+        "instance spots have no members"
+    );
     instance.close();
     assert!(instance.execute_spot(Step::Note("late"), 0).is_err());
 }
@@ -345,7 +390,9 @@ async fn a_slice_ends_after_the_handler_that_used_it_up() {
 async fn a_deferred_barrier_comes_before_queued_work() {
     let bench = Bench::new();
     let actor = bench.actor();
-    actor.enqueue(Step::Defer("a", Box::new(Step::Note("barrier")))).unwrap();
+    actor
+        .enqueue(Step::Defer("a", Box::new(Step::Note("barrier"))))
+        .unwrap();
     actor.enqueue(Step::Note("b")).unwrap();
     actor.await_quiescence().await;
     assert_eq!(bench.log.text(), "a barrier b");
@@ -356,13 +403,17 @@ async fn a_deferred_barrier_comes_before_queued_work() {
 async fn a_failing_handler_discards_its_barriers() {
     let bench = Bench::new();
     let (actor, target) = (bench.actor(), bench.actor());
-    actor.enqueue(Step::DeferThenFail("f", Box::new(Step::Note("barrier")))).unwrap();
+    actor
+        .enqueue(Step::DeferThenFail("f", Box::new(Step::Note("barrier"))))
+        .unwrap();
     actor.enqueue(Step::Note("b")).unwrap();
     actor.await_quiescence().await;
     assert_eq!(bench.log.text(), "f b");
     bench.log.clear();
     let barrier = Box::new(Step::Note("join"));
-    actor.enqueue(Step::DeferThenAsk("d", barrier, target.clone())).unwrap();
+    actor
+        .enqueue(Step::DeferThenAsk("d", barrier, target.clone()))
+        .unwrap();
     actor.await_quiescence().await;
     target.await_quiescence().await;
     assert_eq!(bench.log.text(), "d:invalidOperation join");
@@ -401,7 +452,10 @@ async fn closing_finishes_what_was_accepted() {
     tokio::task::yield_now().await;
     actor.close();
     assert!(actor.enqueue(Step::Note("late")).is_err());
-    assert!(matches!(actor.ask(Step::Note("late")).await, Err(AskError::Refused(_))));
+    assert!(matches!(
+        actor.ask(Step::Note("late")).await,
+        Err(AskError::Refused(_))
+    ));
     actor.await_quiescence().await;
     assert!(bench.log.text().starts_with("a b"));
     let _ = waiting.await.unwrap();
@@ -446,6 +500,30 @@ async fn shutdown_ends_every_accepted_item_once() {
 async fn a_turn_knows_what_it_is_for() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Own);
-    assert_eq!(spot.ask(Step::Note("a")).await.unwrap().kind, TurnKind::Application);
-    assert_eq!(spot.ask_lifecycle(Step::Note("l")).await.unwrap().kind, TurnKind::Lifecycle);
+    assert_eq!(
+        spot.ask(Step::Note("a")).await.unwrap().kind,
+        TurnKind::Application
+    );
+    assert_eq!(
+        spot.ask_lifecycle(Step::Note("l")).await.unwrap().kind,
+        TurnKind::Lifecycle
+    );
+}
+
+/// EX-71: a barrier that is held closes the application FIFO until its terminal; lifecycle goes on.
+#[tokio::test]
+async fn a_held_barrier_closes_the_application_fifo_only() {
+    let bench = Bench::new();
+    let spot = bench.spot(GateUse::Own);
+    let (release, held) = tokio::sync::oneshot::channel();
+    spot.enqueue(Step::Note("a")).unwrap();
+    spot.enqueue_barrier_next(Step::HoldBarrier("barrier", held))
+        .unwrap();
+    settle().await;
+    spot.enqueue_lifecycle(Step::Note("l")).unwrap();
+    settle().await;
+    assert_eq!(bench.log.text(), "barrier l");
+    release.send(()).unwrap();
+    spot.await_quiescence().await;
+    assert_eq!(bench.log.text(), "barrier l a");
 }

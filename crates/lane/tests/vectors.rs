@@ -3,7 +3,18 @@
 //! They belong to somebody else and are not part of this project. Without them the tests say so and
 //! pass; where they are looked for is `SPOTLANE_BEHAVIOR`, else a folder beside the checkout.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are not covered by the lint's setting")]
+#![allow(
+    clippy::allow_attributes,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests own the tasks they spawn; helpers are not covered by the lints' test settings"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not covered by the lint's setting"
+)]
 
 mod support;
 
@@ -35,14 +46,19 @@ fn limits(vectors: &Value) -> LaneLimits {
     let limits = &vectors["limits"];
     let fifo = |name: &str| {
         let fifo = &limits[name];
-        FifoLimits::new(number(&fifo["messageCapacity"]), number(&fifo["byteCapacity"]))
+        FifoLimits::new(
+            number(&fifo["messageCapacity"]),
+            number(&fifo["byteCapacity"]),
+        )
     };
     LaneLimits::DEFAULT
         .application(fifo("application"))
         .lifecycle(fifo("lifecycle"))
         .fixed_work_byte_cost(number(&limits["fixedWorkByteCost"]))
         .lifecycle_burst_limit(u8::try_from(number(&limits["lifecycleBurstLimit"])).unwrap())
-        .owner_time_budget(Duration::from_millis(number(&limits["ownerTimeBudgetMilliseconds"])))
+        .owner_time_budget(Duration::from_millis(number(
+            &limits["ownerTimeBudgetMilliseconds"],
+        )))
 }
 
 /// T-EXE-01, EX-90, EX-91, EX-92: the defaults are the published ones.
@@ -69,8 +85,13 @@ async fn borders_of_admission() {
                 spot.enqueue_lifecycle_with_payload_bytes(step, bytes)
             }
         };
-        let usage =
-            || if application { spot.application_usage() } else { spot.lifecycle_usage() };
+        let usage = || {
+            if application {
+                spot.application_usage()
+            } else {
+                spot.lifecycle_usage()
+            }
+        };
         let (wait, release) = Step::wait("running");
         enqueue(wait).unwrap();
         // The first item runs and keeps its reservation.
@@ -85,11 +106,19 @@ async fn borders_of_admission() {
         assert_eq!(scenario["nextAdmission"], "capacityExceeded");
         assert!(refused.reason().is_full(), "{scenario}");
         match refused.reason() {
-            Refusal::ItemsFull { used, items_max, .. } => assert_eq!(used, items_max),
-            Refusal::BytesFull { used, bytes_max, .. } => assert!(used <= bytes_max),
+            Refusal::ItemsFull {
+                used, items_max, ..
+            } => assert_eq!(used, items_max),
+            Refusal::BytesFull {
+                used, bytes_max, ..
+            } => assert!(used <= bytes_max),
             other => panic!("{other:?}"),
         }
-        assert_eq!(usage(), before, "a refusal preserves count, bytes and sequence");
+        assert_eq!(
+            usage(),
+            before,
+            "a refusal preserves count, bytes and sequence"
+        );
         release.send(()).unwrap();
         spot.await_quiescence().await;
         assert_eq!(usage().items, 0, "released after the terminal");
@@ -107,7 +136,10 @@ async fn order_of_selection() {
         let spot = bench.spot_with(limits(&vectors), GateUse::Own);
         let names = |key: &str| -> Vec<&'static str> {
             let names = scenario[key].as_array().unwrap();
-            names.iter().map(|name| &*name.as_str().unwrap().to_owned().leak()).collect()
+            names
+                .iter()
+                .map(|name| &*name.as_str().unwrap().to_owned().leak())
+                .collect()
         };
         for name in names("applicationInput") {
             spot.enqueue(Step::Note(name)).unwrap();
@@ -127,11 +159,20 @@ async fn calls_into_the_own_surroundings() {
     for row in vectors["sameOwnerCalls"].as_array().unwrap() {
         let target = row["target"].as_str().unwrap();
         for yields in [false, true] {
-            let expected = row[if yields { "yield" } else { "async" }].as_str().unwrap();
-            assert_eq!(call(target, yields).await, expected, "{target}, yield: {yields}");
+            let expected = row[if yields { "yield" } else { "async" }]
+                .as_str()
+                .unwrap();
+            assert_eq!(
+                call(target, yields).await,
+                expected,
+                "{target}, yield: {yields}"
+            );
         }
     }
-    assert_eq!(vectors["dispatchInvariants"]["resumeAfterYieldUsesNewTurn"], true);
+    assert_eq!(
+        vectors["dispatchInvariants"]["resumeAfterYieldUsesNewTurn"],
+        true
+    );
 }
 
 /// Makes the call of one row and says, in the words of the file, what happened.

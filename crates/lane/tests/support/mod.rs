@@ -3,9 +3,15 @@
 #![allow(
     dead_code,
     clippy::allow_attributes,
-    reason = "every test file takes what it needs of this module"
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::too_many_lines,
+    reason = "every test file takes what it needs of this module, and owners misbehave on purpose"
 )]
-#![expect(clippy::unwrap_used, reason = "helpers of tests are not covered by the lint's setting")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not covered by the lint's setting"
+)]
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -24,33 +30,34 @@ use tokio::sync::oneshot;
 
 /// What happened, in order.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    pub fn note(&self, text: impl Into<String>) {
+    pub(crate) fn note(&self, text: impl Into<String>) {
         self.0.lock().unwrap().push(text.into());
     }
 
-    pub fn all(&self) -> Vec<String> {
+    pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.all().join(" ")
     }
 
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.lock().unwrap().clear();
     }
 }
 
 /// A clock that stands until it is moved.
 #[derive(Clone, Default)]
-pub struct HandClock(Arc<AtomicU64>);
+pub(crate) struct HandClock(Arc<AtomicU64>);
 
 impl HandClock {
-    pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(u64::try_from(by.as_nanos()).unwrap(), Ordering::SeqCst);
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0
+            .fetch_add(u64::try_from(by.as_nanos()).unwrap(), Ordering::SeqCst);
     }
 }
 
@@ -61,13 +68,13 @@ impl Clock for HandClock {
 }
 
 /// Lets a waiting handler go on.
-pub type Release = oneshot::Sender<()>;
+pub(crate) type Release = oneshot::Sender<()>;
 
-pub type SpotLane = Lane<Scripted<Spot>>;
-pub type ActorLane = Lane<Scripted<ActorDelivery>>;
+pub(crate) type SpotLane = Lane<Scripted<Spot>>;
+pub(crate) type ActorLane = Lane<Scripted<ActorDelivery>>;
 
 /// What a handler does.
-pub enum Step {
+pub(crate) enum Step {
     Note(&'static str),
     /// Waits with the gate kept.
     Wait(&'static str, oneshot::Receiver<()>),
@@ -80,26 +87,28 @@ pub enum Step {
     Never(&'static str),
     /// Takes this long on the hand clock.
     Take(&'static str, Duration),
-    Defer(&'static str, Box<Step>),
-    DeferThenFail(&'static str, Box<Step>),
-    DeferThenAsk(&'static str, Box<Step>, ActorLane),
+    Defer(&'static str, Box<Self>),
+    DeferThenFail(&'static str, Box<Self>),
+    DeferThenAsk(&'static str, Box<Self>, ActorLane),
     AskActor(&'static str, ActorLane),
     AskSpot(&'static str, SpotLane),
     YieldAskActor(&'static str, ActorLane),
     YieldAskSpot(&'static str, SpotLane),
     TellSpot(&'static str, SpotLane, &'static str),
     TellActor(&'static str, ActorLane, &'static str),
+    /// Holds the barrier it runs for until it is released.
+    HoldBarrier(&'static str, oneshot::Receiver<()>),
     /// Yields and gives up the wait before it is over, then touches its state.
     AbandonYield(&'static str),
 }
 
 impl Step {
-    pub fn wait(name: &'static str) -> (Self, Release) {
+    pub(crate) fn wait(name: &'static str) -> (Self, Release) {
         let (release, wait) = oneshot::channel();
         (Self::Wait(name, wait), release)
     }
 
-    pub fn yielding(name: &'static str) -> (Self, Release) {
+    pub(crate) fn yielding(name: &'static str) -> (Self, Release) {
         let (release, wait) = oneshot::channel();
         (Self::Yield(name, wait), release)
     }
@@ -107,23 +116,28 @@ impl Step {
 
 /// What a handler answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub name: &'static str,
-    pub fences: Vec<Fence>,
-    pub kind: TurnKind,
+pub(crate) struct Said {
+    pub(crate) name: &'static str,
+    pub(crate) fences: Vec<Fence>,
+    pub(crate) kind: TurnKind,
 }
 
 /// An owner that follows its items.
-pub struct Scripted<P> {
-    pub log: Log,
-    pub clock: HandClock,
-    pub count: u64,
+pub(crate) struct Scripted<P> {
+    pub(crate) log: Log,
+    pub(crate) clock: HandClock,
+    pub(crate) count: u64,
     policy: PhantomData<fn() -> P>,
 }
 
 impl<P> Scripted<P> {
-    pub fn new(log: &Log, clock: &HandClock) -> Self {
-        Self { log: log.clone(), clock: clock.clone(), count: 0, policy: PhantomData }
+    pub(crate) fn new(log: &Log, clock: &HandClock) -> Self {
+        Self {
+            log: log.clone(),
+            clock: clock.clone(),
+            count: 0,
+            policy: PhantomData,
+        }
     }
 }
 
@@ -172,7 +186,9 @@ where
                 name
             }
             Step::YieldReady(name) => {
-                turn.yield_for(std::future::ready(())).await.map_err(HandlerError::new)?;
+                turn.yield_for(std::future::ready(()))
+                    .await
+                    .map_err(HandlerError::new)?;
                 log.note(name);
                 fences.push(turn.fence());
                 name
@@ -242,6 +258,15 @@ where
                 log.note(name);
                 name
             }
+            Step::HoldBarrier(name, release) => {
+                let hold = turn.hold_barrier().unwrap();
+                log.note(name);
+                tokio::task::spawn(async move {
+                    drop(release.await);
+                    drop(hold);
+                });
+                name
+            }
             Step::AbandonYield(name) => {
                 log.note(name);
                 let mut wait = std::pin::pin!(turn.yield_for(std::future::pending::<()>()));
@@ -257,8 +282,10 @@ where
     }
 
     async fn on_tick(turn: &mut Turn<'_, Self>, tick: Tick) -> Result<(), HandlerError> {
-        let text =
-            format!("{}:{}/{}+{}", tick.name, tick.delivery_index, tick.schedule_index, tick.skipped_ticks);
+        let text = format!(
+            "{}:{}/{}+{}",
+            tick.name, tick.delivery_index, tick.schedule_index, tick.skipped_ticks
+        );
         turn.state().log.note(text);
         if &*tick.name == "failing" {
             return Err(HandlerError::new("a failing tick"));
@@ -268,7 +295,7 @@ where
 }
 
 /// A session that only writes down.
-pub struct Client(pub Log);
+pub(crate) struct Client(pub(crate) Log);
 
 impl Owner for Client {
     type Policy = Session;
@@ -283,49 +310,55 @@ impl Owner for Client {
 }
 
 /// An engine with one worker on the runtime of the test, so that nothing runs before the test waits.
-pub struct Bench {
-    pub engine: Engine,
-    pub log: Log,
-    pub clock: HandClock,
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) log: Log,
+    pub(crate) clock: HandClock,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_workers(1)
     }
 
-    pub fn with_workers(workers: usize) -> Self {
+    pub(crate) fn with_workers(workers: usize) -> Self {
         let clock = HandClock::default();
         let workers = NonZeroUsize::new(workers).unwrap();
         let runtime = tokio::runtime::Handle::current();
         let engine = Engine::start(&runtime, workers, Arc::new(clock.clone()));
-        Self { engine, log: Log::default(), clock }
+        Self {
+            engine,
+            log: Log::default(),
+            clock,
+        }
     }
 
-    pub fn kind<P: LanePolicy>(&self, limits: LaneLimits, gate: GateUse) -> Kind<Scripted<P>>
+    pub(crate) fn kind<P: LanePolicy>(&self, limits: LaneLimits, gate: GateUse) -> Kind<Scripted<P>>
     where
         Yielding: WaitsUnder<P>,
     {
         self.engine.kind(limits, gate)
     }
 
-    pub fn spot(&self, gate: GateUse) -> SpotLane {
+    pub(crate) fn spot(&self, gate: GateUse) -> SpotLane {
         self.spot_with(LaneLimits::DEFAULT, gate)
     }
 
-    pub fn spot_with(&self, limits: LaneLimits, gate: GateUse) -> SpotLane {
-        self.kind(limits, gate).lane(Scripted::new(&self.log, &self.clock))
+    pub(crate) fn spot_with(&self, limits: LaneLimits, gate: GateUse) -> SpotLane {
+        self.kind(limits, gate)
+            .lane(Scripted::new(&self.log, &self.clock))
     }
 
-    pub fn actor(&self) -> ActorLane {
+    pub(crate) fn actor(&self) -> ActorLane {
         self.actor_with(LaneLimits::DEFAULT)
     }
 
-    pub fn actor_with(&self, limits: LaneLimits) -> ActorLane {
-        self.kind(limits, GateUse::Own).lane(Scripted::new(&self.log, &self.clock))
+    pub(crate) fn actor_with(&self, limits: LaneLimits) -> ActorLane {
+        self.kind(limits, GateUse::Own)
+            .lane(Scripted::new(&self.log, &self.clock))
     }
 
-    pub fn member_of(&self, spot: &SpotLane) -> ActorLane {
+    pub(crate) fn member_of(&self, spot: &SpotLane) -> ActorLane {
         let actor = self.actor();
         actor.bind(spot).unwrap();
         actor
@@ -333,7 +366,7 @@ impl Bench {
 }
 
 /// Lets everything run that can run without the test doing anything.
-pub async fn settle() {
+pub(crate) async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
