@@ -113,6 +113,7 @@ pub(crate) struct Core<O: Owner> {
 pub(crate) struct Inner<O: Owner> {
     pub(crate) run: Run,
     pub(crate) admission: Admission,
+    /// EX-63: of this pair of FIFOs alone, whatever gate it is bound to; dropped with it (EX-77).
     pub(crate) burst: u8,
     pub(crate) debt: Debt,
     pub(crate) worker: u8,
@@ -527,7 +528,8 @@ impl<O: Owner> Core<O> {
         inner.ext().lifecycle_ledger.end(payload_bytes);
     }
 
-    /// EX-95: one span decides, counts, numbers and appends. `Err` gives the work back untouched.
+    /// EX-95, EX-97: one span decides, counts, numbers and appends, and does nothing else. `Err` gives
+    /// the work back untouched. The caller has checked what the host knows (EX-106, EX-107).
     #[inline]
     pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
         let limits = &self.kind.limits;
@@ -725,6 +727,7 @@ pub(crate) enum Line {
 }
 
 impl<O: Owner> AnyLane for Core<O> {
+    // EX-180: the end of an object is state of every lane and of no policy.
     fn close(&self) {
         let mut after = After::<O>::default();
         let reason = self.end_reason();

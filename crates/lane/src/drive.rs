@@ -276,6 +276,7 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
         };
         turn.number += 1;
         let payload = run(shared, seat, &core, &mut turn, pick).await;
+        // EX-2, EX-13: reply, barriers and the reservation come before the gate is let go.
         match kind {
             TurnKind::Application | TurnKind::Tick => core.end_application(payload),
             TurnKind::Lifecycle => core.end_lifecycle(payload),

@@ -28,6 +28,7 @@ impl Runnable for SuspendedTurn {
     }
 }
 
+// EX-14: a member under `SpotWide` has its own queue and no gate; both halves are needed.
 impl<O: Owner> GateHost for Core<O> {
     fn gate_id(&self) -> u64 {
         self.id

@@ -2,7 +2,9 @@
 //!
 //! It is not the limit of a lane and shares no unit or error with it. At the limit nothing is refused
 //! or dropped; whoever wants to receive waits, and a permit that comes back goes straight to the source
-//! that waits longest (EX-123, EX-130).
+//! that waits longest (EX-123, EX-130). Lifecycle work and control take no permit here, so they never
+//! wait behind application work (EX-150, EX-151); what passes without one is decided where it is
+//! received (EX-128).
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -62,7 +62,8 @@ impl<O: Owner> Lane<O> {
         })
     }
 
-    /// Offers one lifecycle item; one attempt that never waits (EX-60).
+    /// Offers one lifecycle item; one attempt that never waits (EX-60). Accepted, it runs although the
+    /// application FIFO is full (EX-64).
     ///
     /// # Errors
     /// As [`Lane::enqueue`]; a lane that is sealed for a move refuses it with [`Refusal::Sealed`]

@@ -170,7 +170,8 @@ pub(crate) enum Called {
     Yes,
 }
 
-/// The barrier slot of a lane (EX-71).
+/// The barrier slot of a lane (EX-71): what comes first has a place of its own, since nothing is ever put
+/// in front of a FIFO (EX-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BarrierRun {
     #[default]

@@ -26,7 +26,9 @@ pub(crate) trait Runnable: Any + Send + Sync {
 }
 
 /// More workers than bits in the idle mask would need a second word; no host of ours has so many.
-pub(crate) const WORKERS_MAX: usize = 64;
+pub(crate) const WORKERS_MAX: usize = 63;
+/// In the idle mask: the engine has stopped and nobody will look into the queues again.
+const CLOSED: u64 = 1 << 63;
 
 pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
@@ -80,6 +82,12 @@ impl ReadySet {
     fn wake_one(&self, prefer: usize) {
         let mut mask = self.idle.load(Ordering::SeqCst);
         while mask != 0 {
+            if mask & CLOSED != 0 {
+                // Entered beside the end of the engine. Left here, the gate and its engine would keep
+                // each other alive.
+                drop(self.drain());
+                return;
+            }
             let at = if mask & (1 << prefer) != 0 {
                 prefer
             } else {
@@ -132,9 +140,9 @@ impl ReadySet {
         empty
     }
 
-    /// Wakes everybody, for the end of the engine.
+    /// Wakes everybody and takes nothing in any more, for the end of the engine.
     pub(crate) fn wake_all(&self) {
-        self.idle.store(0, Ordering::SeqCst);
+        self.idle.store(CLOSED, Ordering::SeqCst);
         for queue in &self.queues {
             if let Some(waker) = queue.waker.get() {
                 waker.wake_by_ref();

@@ -502,7 +502,7 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
     }
 }
 
-/// The opening span of form A (EX-210): the segment is fixed, live arrivals start behind it, admission
+/// The opening span of form A (EX-209, EX-210): the segment is fixed, live arrivals start behind it, admission
 /// and dispatch open together. Permits are waited for before, callbacks run after, never inside.
 fn reopen<O: Owner>(
     core: &Arc<Core<O>>,

@@ -1,4 +1,5 @@
-//! What only a session lane can do: close its connection (EX-175).
+//! What only a session lane can do: close its connection (EX-175). Its callbacks have a gate of their own
+//! (EX-22).
 
 use std::fmt;
 use std::sync::Arc;

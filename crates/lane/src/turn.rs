@@ -149,7 +149,8 @@ impl<O: Owner> Turn<'_, O> {
     ///
     /// # Errors
     /// [`AskError::InvalidOperation`] before anything is submitted when the target needs the gate or
-    /// the claim that this turn keeps (EX-35, EX-37, EX-38, EX-39); otherwise as [`Lane::ask`].
+    /// the claim that this turn keeps (EX-35, EX-37, EX-38, EX-39). Anything with another gate is waited
+    /// for (EX-40); otherwise as [`Lane::ask`].
     ///
     /// # Cancel safety
     /// As [`Lane::ask`].
@@ -168,7 +169,8 @@ impl<O: Owner> Turn<'_, O> {
         target.ask(item).await
     }
 
-    /// EX-37: an Actor that waits for itself waits for its own claim, whatever gate it is bound to.
+    /// EX-36: the check is local and looks at this gate and claim only; an indirect cycle ends with the
+    /// request's timeout. EX-37: an Actor that waits for itself waits for its own claim, whatever gate it is bound to.
     fn is_own_claim<T: Owner>(&self, target: &Lane<T>) -> bool {
         target.core.id == self.core.id && !self.core.is_spot()
     }

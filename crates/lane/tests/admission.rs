@@ -30,7 +30,7 @@ async fn full(bench: &Bench) -> (ActorLane, support::Release) {
     (actor, release)
 }
 
-/// EX-90, EX-95, EX-96, EX-100: a full FIFO refuses with its limit and gives the item back.
+/// EX-90, EX-95, EX-96, EX-97, EX-100, EX-352: a full FIFO refuses with its limit and gives the item back.
 #[tokio::test]
 async fn a_full_fifo_refuses_with_its_limit() {
     let bench = Bench::new();
@@ -118,7 +118,7 @@ async fn lifecycle_waiters_are_served() {
     assert_eq!(bench.log.text(), "first( )first l1 l2 second");
 }
 
-/// EX-100, EX-266: deadline first, so nothing is left behind and nothing is accepted later.
+/// EX-100, EX-260, EX-266: deadline first, so nothing is left behind and nothing is accepted later.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_leaves_nothing_behind() {
     let bench = Bench::new();
@@ -184,7 +184,7 @@ async fn a_cancelled_item_does_not_run() {
     assert_eq!(bench.engine.stats().items_cancelled(), 1);
 }
 
-/// EX-269, EX-300: a timeout ends the wait, not a handler that began.
+/// EX-261, EX-269, EX-300: a timeout ends the wait, not a handler that began.
 #[tokio::test(start_paused = true)]
 async fn a_timeout_does_not_stop_the_handler() {
     let bench = Bench::new();
@@ -255,7 +255,7 @@ async fn transfers_are_never_refused() {
     assert_eq!(bench.log.text(), "spot( )spot member member member");
 }
 
-/// EX-175, EX-111, EX-22: a closing session discards new packets and finishes the rest.
+/// EX-171, EX-172, EX-175, EX-176, EX-111, EX-22: a closing session discards new packets and finishes the rest.
 #[tokio::test]
 async fn a_closing_session_takes_no_new_packets() {
     let bench = Bench::new();

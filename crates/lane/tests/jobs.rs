@@ -162,7 +162,7 @@ async fn a_waiting_operation_holds_no_permit() {
     assert_eq!((jobs.status().reserved, jobs.status().queued), (0, 0));
 }
 
-/// EX-150, EX-151, EX-64: lifecycle work and control never wait behind application permits.
+/// EX-150, EX-151, EX-152, EX-64: lifecycle work and control never wait behind application permits.
 #[tokio::test]
 async fn control_work_goes_on_without_a_free_permit() {
     let bench = Bench::new();
@@ -198,7 +198,7 @@ fn limits_outside_the_range_are_no_settings() {
     assert!(balanced.thresholds(101, 60).is_err());
 }
 
-/// EX-134, EX-135: pressure changes at the thresholds only, and an epoch begins without a change.
+/// EX-134, EX-135, EX-155: pressure changes at the thresholds only, and an epoch begins without a change.
 #[tokio::test]
 async fn pressure_has_two_thresholds() {
     let settings = JobQueueSettings::manual(10)

@@ -47,7 +47,7 @@ async fn sealed(bench: &Bench) -> (support::SpotLane, SealGuard<Scripted<Spot>>)
     (spot, guard)
 }
 
-/// EX-200, EX-201, EX-202, EX-204, EX-205: the running turn ends, the rest is fixed, arrivals are held
+/// EX-109, EX-200, EX-201, EX-202, EX-204, EX-205: the running turn ends, the rest is fixed, arrivals are held
 /// behind it, and a restore brings all of it back in order.
 #[tokio::test]
 async fn a_seal_waits_for_the_turn_and_a_restore_keeps_the_order() {

@@ -10,6 +10,7 @@
 
 mod support;
 
+use std::future::Future;
 use std::time::Duration;
 
 use spotlane_lane::{
@@ -40,7 +41,7 @@ async fn items_of_one_lane_run_in_the_order_of_acceptance() {
     assert_eq!(bench.log.text(), "a b c d");
 }
 
-/// EX-2, EX-3, EX-30, EX-76: a handler that waits keeps its gate; other gates go on.
+/// EX-2, EX-3, EX-13, EX-30, EX-76: a handler that waits keeps its gate; other gates go on.
 #[tokio::test]
 async fn a_waiting_handler_keeps_its_gate_and_no_other() {
     let bench = Bench::new();
@@ -101,7 +102,7 @@ async fn a_handler_that_never_returns_blocks_only_its_owner() {
     assert_eq!(bench.log.text(), "stuck free free free");
 }
 
-/// EX-31, EX-4, EX-7, EX-43: a yield lets others run and resumes in a new turn at the back.
+/// EX-31, EX-4, EX-7, EX-42, EX-43, EX-153: a yield lets others run and resumes in a new turn at the back.
 #[tokio::test]
 async fn a_yield_resumes_at_the_back_in_a_new_turn() {
     let bench = Bench::new();
@@ -251,7 +252,7 @@ async fn per_actor_gates_do_not_wait_for_each_other() {
     one.await_quiescence().await;
 }
 
-/// EX-24, EX-25, EX-26, EX-27, EX-20, EX-21, EX-240: the coordinator decides queue and gate.
+/// EX-1, EX-6, EX-15, EX-24, EX-25, EX-26, EX-27, EX-20, EX-21, EX-240: the coordinator decides queue and gate.
 #[tokio::test]
 async fn the_coordinator_decides_where_work_waits() {
     let bench = Bench::new();
@@ -353,7 +354,7 @@ async fn debt_is_kept_until_application_work_comes() {
     assert_eq!(bench.log.text(), "L1 L2 L3 L4( )L4 A1 L5");
 }
 
-/// EX-63: count and debt belong to the pair of each object.
+/// EX-63, EX-66: count and debt belong to the pair of each object.
 #[tokio::test]
 async fn debt_of_one_object_is_not_paid_by_another() {
     let bench = Bench::new();
@@ -437,7 +438,7 @@ async fn barriers_run_in_order_of_registration() {
     assert_eq!(spot.lifecycle_usage().items, 0);
 }
 
-/// EX-74, EX-112: closing refuses new work and finishes what was accepted.
+/// EX-74, EX-77, EX-112, EX-180: closing refuses new work and finishes what was accepted.
 #[tokio::test]
 async fn closing_finishes_what_was_accepted() {
     let bench = Bench::new();
@@ -461,7 +462,7 @@ async fn closing_finishes_what_was_accepted() {
     let _ = waiting.await.unwrap();
 }
 
-/// EX-306, EX-300: shutdown refuses, lets accepted work run to the grace, then ends the rest once.
+/// EX-105, EX-306, EX-300: shutdown refuses, lets accepted work run to the grace, then ends the rest once.
 #[tokio::test]
 async fn shutdown_ends_every_accepted_item_once() {
     let bench = Bench::new();
@@ -526,4 +527,95 @@ async fn a_held_barrier_closes_the_application_fifo_only() {
     release.send(()).unwrap();
     spot.await_quiescence().await;
     assert_eq!(bench.log.text(), "barrier l a");
+}
+
+/// EX-36, EX-268: a cycle through another object is not detected; the caller's timeout ends it.
+#[tokio::test(start_paused = true)]
+async fn an_indirect_cycle_ends_with_the_timeout() {
+    let bench = Bench::new();
+    let (one, two) = (bench.actor(), bench.actor());
+    let (wait, release) = Step::wait("two-busy");
+    two.enqueue(wait).unwrap();
+    one.enqueue(Step::AskActor("one", two.clone())).unwrap();
+    two.enqueue(Step::AskActor("two", one.clone())).unwrap();
+    settle().await;
+    let outcome = one
+        .ask_within(Step::Note("x"), Duration::from_secs(1))
+        .await;
+    assert!(matches!(outcome, Err(AskError::DeadlineExceeded)));
+    release.send(()).unwrap();
+    bench.engine.shutdown(settle()).await;
+}
+
+/// An item that looks at its lane when it is dropped.
+struct Nosy(Option<spotlane_lane::Lane<Quiet>>);
+struct Quiet;
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        if let Some(lane) = self.0.take() {
+            let _usage = (lane.application_usage(), lane.lifecycle_usage());
+        }
+    }
+}
+
+impl spotlane_lane::Owner for Quiet {
+    type Policy = spotlane_lane::Spot;
+    type Waits = spotlane_lane::Yielding;
+    type Item = Nosy;
+    type Reply = Nosy;
+    async fn handle(
+        turn: &mut spotlane_lane::Turn<'_, Self>,
+        item: Nosy,
+    ) -> Result<Nosy, spotlane_lane::HandlerError> {
+        if turn.yield_for(tokio::task::yield_now()).await.is_err() {
+            return std::future::pending().await;
+        }
+        Ok(item)
+    }
+}
+
+/// T-EXE-86, EX-360, EX-170: values of the application are dropped with no lock held, on every path.
+#[tokio::test]
+async fn nothing_of_the_application_is_dropped_under_a_lock() {
+    let bench = Bench::new();
+    let kind = bench.engine.kind(
+        LaneLimits::DEFAULT.application(FifoLimits::new(4, 1 << 20)),
+        GateUse::Shared,
+    );
+    let lane = kind.lane(Quiet);
+    let nosy = || Nosy(Some(lane.clone()));
+    // Handled, cancelled while queued, refused, waiting and given up, captured, and stopped.
+    lane.submit(nosy()).await.unwrap();
+    lane.await_quiescence().await;
+    {
+        let ask = lane.ask(nosy());
+        let mut ask = std::pin::pin!(ask);
+        std::future::poll_fn(|cx| {
+            assert!(ask.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+    for _ in 0..3 {
+        lane.enqueue(nosy()).unwrap();
+    }
+    drop(lane.enqueue(nosy()).unwrap_err());
+    let waiting = tokio::spawn({
+        let (lane, item) = (lane.clone(), nosy());
+        async move { drop(lane.submit(item).await) }
+    });
+    tokio::task::yield_now().await;
+    waiting.abort();
+    lane.await_quiescence().await;
+    let guard = lane.request_seal().await.unwrap();
+    lane.enqueue(nosy()).unwrap();
+    drop(guard.into_handoff());
+    let stopped = kind.lane(Quiet);
+    stopped
+        .enqueue_lifecycle(Nosy(Some(stopped.clone())))
+        .unwrap();
+    stopped.enqueue(Nosy(Some(stopped.clone()))).unwrap();
+    settle().await;
+    bench.engine.shutdown(std::future::ready(())).await;
 }
