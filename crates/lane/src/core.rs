@@ -769,17 +769,24 @@ impl<O: Owner> AnyLane for Core<O> {
                 .junk
                 .push(Junk::Carriers(carriers.into_values().collect()));
         }
-        // A turn on a worker is stopped by its driver at the boundary; everything else ends here.
+        after
+            .junk
+            .push(Junk::Entries(std::mem::take(&mut inner.app)));
         if inner.run != Run::Running || inner.bound == Bound::Shared {
             inner.run = Run::Stopped;
-            after
-                .junk
-                .push(Junk::Entries(std::mem::take(&mut inner.app)));
             after.junk.extend(inner.owner.take().map(Junk::Owner));
             if let Some(mut ext) = inner.ext.take() {
                 after.quiet.append(&mut ext.quiet);
                 after.junk.push(Junk::Ext(ext));
             }
+        } else if let Some(ext) = inner.ext.as_mut() {
+            // A turn on a worker is stopped by its driver at the boundary, with what it has in hand.
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle)));
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut ext.hold)));
         }
         self.signal(ATTENTION);
         drop(inner);

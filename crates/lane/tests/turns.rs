@@ -619,3 +619,29 @@ async fn nothing_of_the_application_is_dropped_under_a_lock() {
     settle().await;
     bench.engine.shutdown(std::future::ready(())).await;
 }
+
+/// EX-306: an engine that is dropped leaves no caller waiting.
+#[tokio::test]
+async fn a_dropped_engine_leaves_nobody_waiting() {
+    let bench = Bench::new();
+    let actor = bench.actor();
+    let mut calls = Vec::new();
+    for step in [Step::Never("stuck"), Step::Note("queued")] {
+        let actor = actor.clone();
+        calls.push(tokio::spawn(async move { actor.ask(step).await }));
+    }
+    let late = tokio::spawn({
+        let actor = actor.clone();
+        async move { actor.ask_lifecycle(Step::Note("life")).await }
+    });
+    settle().await;
+    drop(bench.engine);
+    for call in calls {
+        assert!(matches!(call.await.unwrap(), Err(AskError::ShuttingDown)));
+    }
+    assert!(matches!(
+        late.await.unwrap(),
+        Ok(_) | Err(AskError::ShuttingDown)
+    ));
+    assert!(actor.enqueue(Step::Note("late")).is_err());
+}
