@@ -1,0 +1,816 @@
+//! The one execution primitive (EX-170): queues, admission, gate and policy state of one lane.
+//!
+//! Lock order: a lane's lock, then the cell of a waiter; a member's lock and its gate's lock are never
+//! held together. Nothing of an application runs, is dropped or is woken under any of them (EX-360):
+//! what has to happen afterwards is collected in [`After`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use tokio::sync::oneshot;
+
+use crate::carrier::AnyCarrier;
+use crate::engine::Shared;
+use crate::error::{Fifo, Refusal};
+use crate::jobs::JobPermit;
+use crate::kind::KindInner;
+use crate::owner::Owner;
+use crate::policy::{Seal, SpotState, sealed};
+use crate::queue::{
+    BarrierRun, Called, Dispatch, Entry, Ext, Ledger, Place, WaitState, Waiter, Work,
+};
+use crate::ready::Runnable;
+use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::worker::Worker;
+
+/// The gate of a lane as its members and the workers see it. Separate from the queue (EX-1).
+pub(crate) trait GateHost: Send + Sync {
+    fn gate_id(&self) -> u64;
+    /// Goes on with the gate, which the worker has kept.
+    fn go_on(self: Arc<Self>, worker: &mut Worker);
+    /// The turn waits and keeps the gate (EX-30).
+    fn park(self: Arc<Self>, carrier: Box<dyn AnyCarrier>, worker: &Worker);
+    /// A turn is about to yield: it counts as suspended from here on.
+    fn note_suspended(&self);
+    /// The carrier of a turn that gave up the gate (EX-31).
+    fn store_suspended(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>, worker: &Worker);
+    /// Takes the carrier out to poll its operation.
+    fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>>;
+    /// The operation has its result: exactly one resume record goes to the back (EX-31).
+    fn decided(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>);
+    fn push_ticket(self: Arc<Self>, fifo: Fifo, ticket: Arc<dyn TicketHolder>);
+    /// The member's item behind a ticket reached its terminal.
+    fn ticket_ended(&self, fifo: Fifo);
+}
+
+/// A lane that is bound to the gate of another one (EX-18).
+pub(crate) trait TicketHolder: Send + Sync {
+    /// Runs the current item in a turn of `gate`.
+    fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker);
+}
+
+/// A lane as the engine sees it when it ends.
+pub(crate) trait AnyLane: Send + Sync {
+    /// Ends everything that is accepted and has not ended (EX-306).
+    fn abort(self: Arc<Self>);
+    fn close(&self);
+    /// Resolves when nothing is queued, running, parked or suspended; `None` when that is so already.
+    fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>>;
+}
+
+/// EX-76. Suspended is no run state: the gate is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    Idle,
+    /// In the ready set; of a bound lane: its ticket is queued.
+    Ready,
+    /// On a worker; of a bound lane: its claim is held (EX-11), wherever the turn is.
+    Running,
+    /// The turn waits, the gate is kept.
+    Parked,
+    /// Dispatch is stopped by a move (EX-201) or for good.
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Open,
+    /// Open, but earlier operations wait for room (EX-101).
+    Queueing,
+    /// Arrivals are held (EX-109) or join the backlog (EX-210).
+    Held,
+    /// The connection closes (EX-111).
+    ConnectionClosing,
+    /// What was accepted runs to its end, nothing more comes in (EX-74).
+    Closed,
+    /// Nothing runs any more.
+    Ended,
+}
+
+/// Something besides plain application work wants the driver at the next turn boundary.
+pub(crate) const ATTENTION: u8 = 1;
+/// Operations wait for room.
+pub(crate) const WAITING: u8 = 2;
+
+/// A queue buffer up to this size stays with an idle lane; larger ones go on with the worker.
+pub(crate) const KEEP_CAPACITY: usize = 8;
+
+#[repr(C)]
+pub(crate) struct Core<O: Owner> {
+    pub(crate) kind: Arc<KindInner<O>>,
+    pub(crate) id: u64,
+    pub(crate) inner: Mutex<Inner<O>>,
+    /// Ended application items and their payload bytes. Only the holder of the gate writes, so a plain
+    /// store is enough; what ends without the gate is counted in the ledger, under the lock.
+    pub(crate) ended: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) signals: AtomicU8,
+    pub(crate) registered: AtomicU64,
+}
+
+pub(crate) struct Inner<O: Owner> {
+    pub(crate) run: Run,
+    pub(crate) admission: Admission,
+    /// EX-63: of this pair of FIFOs alone, whatever gate it is bound to; dropped with it (EX-77).
+    pub(crate) burst: u8,
+    pub(crate) debt: Debt,
+    pub(crate) worker: u8,
+    pub(crate) bound: Bound,
+    pub(crate) app: VecDeque<Entry<O>>,
+    pub(crate) ledger: Ledger,
+    /// What ended without the gate being held.
+    pub(crate) ended_cold: (u64, u64),
+    /// The last fencing number given out (EX-7).
+    pub(crate) turns: u64,
+    pub(crate) owner: Option<O>,
+    pub(crate) policy: <O::Policy as sealed::Policy>::State,
+    pub(crate) ext: Option<Box<Ext<O>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Debt {
+    None,
+    Set,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    OwnGate,
+    /// To a gate of another lane; the binding is in [`Ext::gate`].
+    Shared,
+}
+
+/// What has to happen once the lock is left.
+pub(crate) struct After<O: Owner> {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) sealed: Option<oneshot::Sender<()>>,
+    pub(crate) quiet: Vec<oneshot::Sender<()>>,
+    pub(crate) permits: Vec<JobPermit>,
+    pub(crate) schedule: Schedule,
+    pub(crate) junk: Vec<Junk<O>>,
+}
+
+/// Values of the application that must not be dropped under the lock.
+pub(crate) enum Junk<O: Owner> {
+    Entries(#[expect(dead_code, reason = "held to be dropped")] VecDeque<Entry<O>>),
+    Ext(#[expect(dead_code, reason = "held to be dropped")] Box<Ext<O>>),
+    Owner(O),
+    Carriers(#[expect(dead_code, reason = "held to be dropped")] Vec<Box<dyn AnyCarrier>>),
+}
+
+/// How a lane that became runnable gets its turn; carried out after the lock is left (EX-72).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    No,
+    /// The gate enters the ready set, preferably for this worker.
+    Ready(u8),
+    /// The lane is bound: a ticket enters the FIFO of its gate's lane (EX-23).
+    Ticket,
+}
+
+impl<O: Owner> Default for After<O> {
+    fn default() -> Self {
+        Self {
+            wakers: Vec::new(),
+            sealed: None,
+            quiet: Vec::new(),
+            permits: Vec::new(),
+            schedule: Schedule::No,
+            junk: Vec::new(),
+        }
+    }
+}
+
+impl<O: Owner> After<O> {
+    /// Runs what was collected, with no lock held.
+    pub(crate) fn run(self, core: &Arc<Core<O>>) {
+        drop(self.junk);
+        drop(self.permits);
+        core.enter(self.schedule);
+        if let Some(sealed) = self.sealed {
+            // A requester that went away withdrew; the guard's drop reopens in that case.
+            let _withdrawn = sealed.send(());
+        }
+        for quiet in self.quiet {
+            let _nobody_waits = quiet.send(());
+        }
+        for waker in self.wakers {
+            waker.wake();
+        }
+    }
+}
+
+/// The answer to "what is next?" (EX-61).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Barrier,
+    Lifecycle,
+    Application,
+    Nothing,
+}
+
+impl<O: Owner> Inner<O> {
+    pub(crate) fn ext(&mut self) -> &mut Ext<O> {
+        self.ext.get_or_insert_default()
+    }
+
+    pub(crate) fn spot(&mut self) -> Option<&mut SpotState> {
+        <O::Policy as sealed::Policy>::spot(&mut self.policy)
+    }
+
+    /// EX-202: a lane without suspended turns, as far as its policy can have any.
+    pub(crate) fn nothing_suspended(&mut self) -> bool {
+        self.spot().is_none_or(|spot| spot.suspended_len == 0)
+    }
+
+    pub(crate) fn seal_requested(&mut self) -> bool {
+        self.spot()
+            .is_some_and(|spot| matches!(spot.seal, Seal::Requested(_)))
+    }
+
+    /// Whether the driver may take application work without asking here at every turn boundary.
+    pub(crate) fn calm(&mut self) -> bool {
+        self.admission != Admission::Ended
+            && self.ext.as_ref().is_none_or(|ext| ext.calm())
+            && !self.seal_requested()
+    }
+
+    /// EX-61: one decision, first match wins. `in_hand` says whether the driver still has application
+    /// entries that it took out earlier. Changes burst count and debt as EX-67 to EX-69 say.
+    pub(crate) fn choose(&mut self, in_hand: bool, burst_limit: u8) -> Choice {
+        let Some(ext) = self.ext.as_ref() else {
+            self.burst = 0;
+            return if in_hand || !self.app.is_empty() {
+                Choice::Application
+            } else {
+                Choice::Nothing
+            };
+        };
+        if ext.barrier == BarrierRun::None && !ext.barriers.is_empty() {
+            return Choice::Barrier;
+        }
+        // EX-71: an active barrier closes the application FIFO until its terminal.
+        let application = (in_hand || !self.app.is_empty())
+            && ext.barrier == BarrierRun::None
+            && ext.application == Dispatch::Open;
+        if self.debt == Debt::Set && application {
+            self.debt = Debt::None;
+            self.burst = 0;
+            return Choice::Application;
+        }
+        if !ext.lifecycle.is_empty() {
+            if self.debt == Debt::None {
+                self.burst += 1;
+                if self.burst >= burst_limit {
+                    self.burst = 0;
+                    self.debt = Debt::Set;
+                }
+            }
+            return Choice::Lifecycle;
+        }
+        if application {
+            self.burst = 0;
+            return Choice::Application;
+        }
+        Choice::Nothing
+    }
+
+    /// Application work is all there is: the driver takes it into its hand. The first of these turns is
+    /// chosen by debt or because no lifecycle work waits; either way count and debt are zero (EX-68).
+    pub(crate) fn take_plain(&mut self, hand: &mut VecDeque<Entry<O>>) {
+        if !self.app.is_empty() {
+            self.burst = 0;
+            self.debt = Debt::None;
+            std::mem::swap(&mut self.app, hand);
+        }
+    }
+
+    /// Whether [`Inner::choose`] would find something; changes nothing.
+    pub(crate) fn has_ready(&self, in_hand: bool) -> bool {
+        let waiting = in_hand || !self.app.is_empty();
+        self.ext.as_ref().map_or(waiting, |ext| {
+            let open = ext.barrier == BarrierRun::None;
+            (open && !ext.barriers.is_empty())
+                || !ext.lifecycle.is_empty()
+                || (waiting && open && ext.application == Dispatch::Open)
+        })
+    }
+
+    /// Gives room that became free to those who wait, in order (EX-101).
+    pub(crate) fn serve_waiters(&mut self, kind: &KindInner<O>, after: &mut After<O>) {
+        let limits = kind.limits;
+        let Some(ext) = self.ext.as_mut() else { return };
+        while let Some(front) = ext.waiters.front_mut() {
+            let bytes = match &front.place {
+                Place::Item(work) => work.payload_bytes,
+                Place::Reserved(bytes, _) => *bytes,
+            };
+            let fixed = limits.fixed_work_byte_cost;
+            if !self
+                .ledger
+                .fits(limits.application, fixed, bytes.saturating_add(fixed))
+            {
+                break;
+            }
+            if let Place::Reserved(_, called) = &mut front.place {
+                // EX-102: its permit is taken last; until then nobody passes it.
+                if *called == Called::No {
+                    *called = Called::Yes;
+                    after.wakers.extend(front.cell.decide(WaitState::Turn));
+                }
+                break;
+            }
+            if let Some(Waiter {
+                cell,
+                place: Place::Item(work),
+            }) = ext.waiters.pop_front()
+            {
+                self.ledger.accept(work.payload_bytes);
+                self.app.push_back(Entry::Work(work));
+                after.wakers.extend(cell.decide(WaitState::Accepted));
+            }
+        }
+        if ext.waiters.is_empty() && self.admission == Admission::Queueing {
+            self.admission = Admission::Open;
+        }
+        while let Some(front) = ext.lifecycle_waiters.front() {
+            let Place::Item(work) = &front.place else {
+                break;
+            };
+            let fixed = limits.fixed_work_byte_cost;
+            let charge = work.payload_bytes.saturating_add(fixed);
+            if !ext.lifecycle_ledger.fits(limits.lifecycle, fixed, charge) {
+                break;
+            }
+            if let Some(Waiter {
+                cell,
+                place: Place::Item(work),
+            }) = ext.lifecycle_waiters.pop_front()
+            {
+                ext.lifecycle_ledger.accept(work.payload_bytes);
+                ext.lifecycle.push_back(Entry::Work(work));
+                after.wakers.extend(cell.decide(WaitState::Accepted));
+            }
+        }
+    }
+
+    /// Ends everyone who waits for room (EX-112).
+    pub(crate) fn end_waiters(&mut self, reason: &Refusal, after: &mut After<O>) {
+        let Some(ext) = self.ext.as_mut() else { return };
+        for Waiter { cell, place } in ext.waiters.drain(..).chain(ext.lifecycle_waiters.drain(..)) {
+            let work = match place {
+                Place::Item(work) => Some(work),
+                Place::Reserved(..) => None,
+            };
+            after
+                .wakers
+                .extend(cell.decide(WaitState::Ended(reason.clone(), work)));
+        }
+        if self.admission == Admission::Queueing {
+            self.admission = Admission::Open;
+        }
+    }
+
+    /// EX-201: the seal takes effect. Waiters go to the hold queue in order (EX-101); lifecycle
+    /// waiters are membership changes and end as unavailable (EX-113).
+    pub(crate) fn take_s0(&mut self, after: &mut After<O>) {
+        self.run = Run::Stopped;
+        self.admission = Admission::Held;
+        if let Some(spot) = self.spot()
+            && let Seal::Requested(done) = std::mem::replace(&mut spot.seal, Seal::Sealed)
+        {
+            after.sealed = Some(done);
+        }
+        self.hold_waiters(after);
+    }
+
+    pub(crate) fn hold_waiters(&mut self, after: &mut After<O>) {
+        let Some(ext) = self.ext.as_mut() else { return };
+        for Waiter { cell, place } in ext.waiters.drain(..) {
+            match place {
+                Place::Item(work) => {
+                    self.ledger.accept(work.payload_bytes);
+                    ext.hold.push_back(Entry::Work(work));
+                    after.wakers.extend(cell.decide(WaitState::Accepted));
+                }
+                // It comes again and finds the hold queue itself.
+                Place::Reserved(..) => after.wakers.extend(cell.decide(WaitState::Turn)),
+            }
+        }
+        for Waiter { cell, place } in ext.lifecycle_waiters.drain(..) {
+            if let Place::Item(work) = place {
+                after
+                    .wakers
+                    .extend(cell.decide(WaitState::Ended(Refusal::Sealed, Some(work))));
+            }
+        }
+    }
+
+    /// Tells those who wait for quiescence when nothing is queued, running, parked or suspended.
+    pub(crate) fn check_quiet(&mut self, after: &mut After<O>) {
+        let idle = matches!(self.run, Run::Idle | Run::Stopped)
+            && self.app.is_empty()
+            && self.nothing_suspended();
+        if let Some(ext) = self.ext.as_mut()
+            && idle
+            && ext.lifecycle.is_empty()
+            && ext.barriers.is_empty()
+            && ext.barrier == BarrierRun::None
+            && ext.waiters.is_empty()
+            && ext.lifecycle_waiters.is_empty()
+            && ext.hold.is_empty()
+        {
+            after.quiet.append(&mut ext.quiet);
+        }
+    }
+
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        matches!(self.run, Run::Idle | Run::Stopped)
+            && self.app.is_empty()
+            && self.nothing_suspended()
+            && self.ext.as_ref().is_none_or(|ext| {
+                ext.lifecycle.is_empty()
+                    && ext.barriers.is_empty()
+                    && ext.barrier == BarrierRun::None
+                    && ext.waiters.is_empty()
+                    && ext.lifecycle_waiters.is_empty()
+                    && ext.hold.is_empty()
+            })
+    }
+
+    /// Idle with runnable work becomes ready; the caller enters it after leaving the lock (EX-72).
+    #[inline]
+    pub(crate) fn make_ready(&mut self) -> Schedule {
+        if self.run == Run::Idle {
+            self.run = Run::Ready;
+            match self.bound {
+                Bound::OwnGate => Schedule::Ready(self.worker),
+                Bound::Shared => Schedule::Ticket,
+            }
+        } else {
+            Schedule::No
+        }
+    }
+
+    /// As [`Inner::make_ready`], when there is something that may run.
+    pub(crate) fn make_ready_if_any(&mut self) -> Schedule {
+        if self.has_ready(false) {
+            self.make_ready()
+        } else {
+            Schedule::No
+        }
+    }
+}
+
+impl<O: Owner> Core<O> {
+    pub(crate) fn new(kind: Arc<KindInner<O>>, id: u64, owner: O) -> Self {
+        let worker = u8::try_from(id % kind.shared.ready.workers() as u64).unwrap_or(0);
+        Self {
+            kind,
+            id,
+            inner: Mutex::new(Inner {
+                run: Run::Idle,
+                admission: Admission::Open,
+                burst: 0,
+                debt: Debt::None,
+                worker,
+                bound: Bound::OwnGate,
+                app: VecDeque::new(),
+                ledger: Ledger::default(),
+                ended_cold: (0, 0),
+                turns: 0,
+                owner: Some(owner),
+                policy: Default::default(),
+                ext: None,
+            }),
+            ended: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            signals: AtomicU8::new(0),
+            registered: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.kind.shared
+    }
+
+    /// Makes the driver look here at its next turn boundary.
+    #[inline]
+    pub(crate) fn signal(&self, bit: u8) {
+        self.signals.fetch_or(bit, Ordering::SeqCst);
+    }
+
+    /// Brings the ledger up to what the driver has published. Under the lock.
+    pub(crate) fn settle(&self, inner: &mut Inner<O>) {
+        let (items, bytes) = inner.ended_cold;
+        inner.ledger.ended = self.ended.load(Ordering::Acquire).wrapping_add(items);
+        inner.ledger.bytes_out = self.bytes_out.load(Ordering::Acquire).wrapping_add(bytes);
+    }
+
+    /// The terminal of an application item whose turn holds the gate (EX-94).
+    #[inline]
+    pub(crate) fn end_application(&self, payload_bytes: u64) {
+        let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
+        self.ended.store(ended, Ordering::Release);
+        if payload_bytes != 0 {
+            let bytes = self
+                .bytes_out
+                .load(Ordering::Relaxed)
+                .wrapping_add(payload_bytes);
+            self.bytes_out.store(bytes, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn end_lifecycle(&self, payload_bytes: u64) {
+        let mut inner = self.inner.lock();
+        inner.ext().lifecycle_ledger.end(payload_bytes);
+    }
+
+    /// EX-95, EX-97: one span decides, counts, numbers and appends, and does nothing else. `Err` gives
+    /// the work back untouched. The caller has checked what the host knows (EX-106, EX-107).
+    #[inline]
+    pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
+        let limits = &self.kind.limits;
+        let fixed = limits.fixed_work_byte_cost;
+        let charge = work.payload_bytes.saturating_add(fixed);
+        let mut inner = self.inner.lock();
+        if inner.admission != Admission::Open {
+            return self.submit_closed(inner, work);
+        }
+        if !inner.ledger.fits(limits.application, fixed, charge) {
+            self.settle(&mut inner);
+            if !inner.ledger.fits(limits.application, fixed, charge) {
+                let refusal =
+                    inner
+                        .ledger
+                        .refusal(Fifo::Application, limits.application, fixed, charge);
+                drop(inner);
+                return Err((refusal, work));
+            }
+        }
+        inner.ledger.accept(work.payload_bytes);
+        inner.app.push_back(Entry::Work(work));
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+        Ok(())
+    }
+
+    #[cold]
+    fn submit_closed(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner<O>>,
+        mut work: Work<O>,
+    ) -> Result<(), (Refusal, Work<O>)> {
+        let refusal = match inner.admission {
+            Admission::Open | Admission::Queueing => Refusal::Queueing {
+                fifo: Fifo::Application,
+                waiting: inner.ext.as_ref().map_or(0, |ext| ext.waiters.len()),
+            },
+            Admission::Held => {
+                // EX-131: what cannot run holds no permit. It is returned after the span.
+                let permit = work.permit.take();
+                inner.ledger.accept(work.payload_bytes);
+                inner.ext().hold.push_back(Entry::Work(work));
+                drop(inner);
+                drop(permit);
+                return Ok(());
+            }
+            Admission::ConnectionClosing => Refusal::ConnectionClosing,
+            Admission::Closed | Admission::Ended => self.end_reason(),
+        };
+        drop(inner);
+        Err((refusal, work))
+    }
+
+    pub(crate) fn end_reason(&self) -> Refusal {
+        if self.shared().is_stopping() {
+            Refusal::ShuttingDown
+        } else {
+            Refusal::Ended
+        }
+    }
+
+    /// The lifecycle counterpart of [`Core::submit`]; the two share no admission state (EX-60).
+    pub(crate) fn submit_lifecycle(
+        self: &Arc<Self>,
+        work: Work<O>,
+        line: Line,
+    ) -> Result<(), (Refusal, Work<O>)> {
+        let limits = &self.kind.limits;
+        let fixed = limits.fixed_work_byte_cost;
+        let charge = work.payload_bytes.saturating_add(fixed);
+        let mut inner = self.inner.lock();
+        let refusal = match inner.admission {
+            Admission::Open | Admission::Queueing | Admission::ConnectionClosing => None,
+            Admission::Held if line == Line::Backlog => None,
+            Admission::Held => Some(Refusal::Sealed),
+            Admission::Closed | Admission::Ended => Some(self.end_reason()),
+        };
+        if let Some(refusal) = refusal {
+            drop(inner);
+            return Err((refusal, work));
+        }
+        let ext = inner.ext();
+        let refusal = if !ext.lifecycle_waiters.is_empty() && line == Line::Normal {
+            let waiting = ext.lifecycle_waiters.len();
+            Some(Refusal::Queueing {
+                fifo: Fifo::Lifecycle,
+                waiting,
+            })
+        } else if ext.lifecycle_ledger.fits(limits.lifecycle, fixed, charge) {
+            None
+        } else {
+            Some(
+                ext.lifecycle_ledger
+                    .refusal(Fifo::Lifecycle, limits.lifecycle, fixed, charge),
+            )
+        };
+        if let Some(refusal) = refusal {
+            drop(inner);
+            return Err((refusal, work));
+        }
+        ext.lifecycle_ledger.accept(work.payload_bytes);
+        ext.lifecycle.push_back(Entry::Work(work));
+        self.signal(ATTENTION);
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+        Ok(())
+    }
+
+    /// An active barrier (EX-71). A transfer: it is counted with the lifecycle FIFO.
+    pub(crate) fn activate_barrier(self: &Arc<Self>, item: O::Item) -> Result<(), O::Item> {
+        let mut inner = self.inner.lock();
+        if matches!(
+            inner.admission,
+            Admission::Closed | Admission::Ended | Admission::Held
+        ) {
+            drop(inner);
+            return Err(item);
+        }
+        let ext = inner.ext();
+        ext.lifecycle_ledger.accept(0);
+        ext.barriers.push_back(item);
+        self.signal(ATTENTION);
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+        Ok(())
+    }
+
+    /// The barrier's turn is over. The application FIFO opens again unless somebody holds the barrier.
+    pub(crate) fn end_barrier(self: &Arc<Self>) {
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        let ext = inner.ext();
+        ext.lifecycle_ledger.end(0);
+        ext.barrier = if ext.barrier_holds > 0 {
+            BarrierRun::Held
+        } else {
+            BarrierRun::None
+        };
+        after.schedule = inner.make_ready_if_any();
+        inner.check_quiet(&mut after);
+        drop(inner);
+        after.run(self);
+    }
+
+    pub(crate) fn hold_barrier(&self) {
+        self.inner.lock().ext().barrier_holds += 1;
+    }
+
+    /// The last hold ends the barrier, if its turn is over.
+    pub(crate) fn let_barrier_go(self: &Arc<Self>) {
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        let ext = inner.ext();
+        ext.barrier_holds = ext.barrier_holds.saturating_sub(1);
+        if ext.barrier_holds == 0 && ext.barrier == BarrierRun::Held {
+            ext.barrier = BarrierRun::None;
+            after.schedule = inner.make_ready_if_any();
+            inner.check_quiet(&mut after);
+        }
+        drop(inner);
+        after.run(self);
+    }
+
+    /// Enters what became runnable: the gate into the ready set, or a ticket into the gate's FIFO.
+    #[inline]
+    pub(crate) fn enter(self: &Arc<Self>, schedule: Schedule) {
+        match schedule {
+            Schedule::No => {}
+            Schedule::Ready(worker) => {
+                let job: Arc<dyn Runnable> = Arc::<Self>::clone(self);
+                self.shared().ready.push(usize::from(worker), job);
+            }
+            Schedule::Ticket => self.offer_ticket(),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(
+            self.inner.lock().admission,
+            Admission::Closed | Admission::Ended
+        )
+    }
+}
+
+/// Who brings lifecycle work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Normal,
+    /// The owner of a backlog whose dispatch is not open yet (EX-208).
+    Backlog,
+}
+
+impl<O: Owner> AnyLane for Core<O> {
+    // EX-180: the end of an object is state of every lane and of no policy.
+    fn close(&self) {
+        let mut after = After::<O>::default();
+        let reason = self.end_reason();
+        let mut inner = self.inner.lock();
+        if !matches!(inner.admission, Admission::Ended | Admission::Held) {
+            // What waits for room was not accepted and ends here; what was accepted goes on (EX-74).
+            inner.end_waiters(&reason, &mut after);
+            inner.admission = Admission::Closed;
+        }
+        inner.check_quiet(&mut after);
+        drop(inner);
+        let After { wakers, quiet, .. } = after;
+        for quiet in quiet {
+            let _nobody_waits = quiet.send(());
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>> {
+        let mut inner = self.inner.lock();
+        if inner.is_quiet() {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        inner.ext().quiet.push(sender);
+        Some(receiver)
+    }
+
+    fn abort(self: Arc<Self>) {
+        let mut after = After::default();
+        let reason = self.end_reason();
+        let mut inner = self.inner.lock();
+        inner.end_waiters(&reason, &mut after);
+        inner.admission = Admission::Ended;
+        if let Some(spot) = inner.spot() {
+            let carriers = std::mem::take(&mut spot.suspended);
+            spot.suspended_len = 0;
+            after
+                .junk
+                .push(Junk::Carriers(carriers.into_values().collect()));
+        }
+        after
+            .junk
+            .push(Junk::Entries(std::mem::take(&mut inner.app)));
+        if inner.run != Run::Running || inner.bound == Bound::Shared {
+            inner.run = Run::Stopped;
+            after.junk.extend(inner.owner.take().map(Junk::Owner));
+            if let Some(mut ext) = inner.ext.take() {
+                after.quiet.append(&mut ext.quiet);
+                after.junk.push(Junk::Ext(ext));
+            }
+        } else if let Some(ext) = inner.ext.as_mut() {
+            // A turn on a worker is stopped by its driver at the boundary, with what it has in hand.
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle)));
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut ext.hold)));
+        }
+        self.signal(ATTENTION);
+        drop(inner);
+        after.run(&self);
+    }
+}
+
+impl<O: Owner> Drop for Core<O> {
+    fn drop(&mut self) {
+        let key = self.registered.load(Ordering::Relaxed);
+        self.kind.shared.registry.remove(key);
+    }
+}
+
+impl<O: Owner> fmt::Debug for Core<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut inner = self.inner.lock();
+        self.settle(&mut inner);
+        f.debug_struct("Lane")
+            .field("id", &self.id)
+            .field("run", &inner.run)
+            .field("admission", &inner.admission)
+            .field("queued", &inner.app.len())
+            .field("used", &inner.ledger.used_items())
+            .finish_non_exhaustive()
+    }
+}

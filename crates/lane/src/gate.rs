@@ -1,0 +1,141 @@
+//! The gate of a lane: who may run, apart from where work waits (EX-1).
+
+use std::sync::Arc;
+
+use crate::carrier::AnyCarrier;
+use crate::core::{Admission, Core, GateHost, Run, TicketHolder};
+use crate::error::Fifo;
+use crate::owner::Owner;
+use crate::queue::Entry;
+use crate::ready::Runnable;
+use crate::worker::Worker;
+
+/// A suspended turn as the ready set sees it: its operation woke and wants to be polled. That needs no
+/// gate (EX-42).
+struct SuspendedTurn {
+    gate: Arc<dyn GateHost>,
+    fence: u64,
+}
+
+impl Runnable for SuspendedTurn {
+    fn run(self: Arc<Self>, worker: &mut Worker) {
+        // EX-7: a wake for a turn that is not suspended any more changes nothing.
+        let Some(carrier) = self.gate.take_suspended(self.fence) else {
+            worker.shared().stats.ignored();
+            return;
+        };
+        worker.poll_suspended(carrier, &self.gate, self.fence);
+    }
+}
+
+// EX-14: a member under `SpotWide` has its own queue and no gate; both halves are needed.
+impl<O: Owner> GateHost for Core<O> {
+    fn gate_id(&self) -> u64 {
+        self.id
+    }
+
+    fn go_on(self: Arc<Self>, worker: &mut Worker) {
+        Self::go_on(self, worker);
+    }
+
+    fn park(self: Arc<Self>, carrier: Box<dyn AnyCarrier>, worker: &Worker) {
+        let wakeup = Arc::clone(carrier.wakeup());
+        // EX-100: whoever waits for room does not wait for this handler as well.
+        self.serve();
+        let mut inner = self.inner.lock();
+        if inner.admission == Admission::Ended {
+            inner.run = Run::Stopped;
+            drop(inner);
+            drop(carrier);
+            return;
+        }
+        inner.run = Run::Parked;
+        inner.ext().parked = Some(carrier);
+        drop(inner);
+        wakeup.end(worker.index(), Arc::clone(self.shared()), self);
+    }
+
+    fn note_suspended(&self) {
+        if let Some(spot) = self.inner.lock().spot() {
+            spot.suspended_len += 1;
+        }
+    }
+
+    fn store_suspended(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>, worker: &Worker) {
+        let wakeup = Arc::clone(carrier.wakeup());
+        let mut inner = self.inner.lock();
+        let ended = inner.admission == Admission::Ended;
+        match inner.spot() {
+            Some(spot) if !ended => {
+                spot.suspended.insert(fence, carrier);
+                drop(inner);
+            }
+            _ => {
+                drop(inner);
+                drop(carrier);
+                return;
+            }
+        }
+        let shared = Arc::clone(self.shared());
+        wakeup.end(
+            worker.index(),
+            shared,
+            Arc::new(SuspendedTurn { gate: self, fence }),
+        );
+    }
+
+    fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>> {
+        self.inner.lock().spot()?.suspended.remove(&fence)
+    }
+
+    fn decided(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>) {
+        let mut inner = self.inner.lock();
+        let ended = inner.admission == Admission::Ended;
+        match inner.spot() {
+            Some(spot) if !ended => {
+                spot.suspended.insert(fence, carrier);
+            }
+            _ => {
+                drop(inner);
+                drop(carrier);
+                return;
+            }
+        }
+        // EX-43: no count, no bytes, no permit, never refused. A requested seal waits for suspended
+        // turns (EX-202), so the record cannot meet a sealed lane.
+        inner.app.push_back(Entry::Resume(fence));
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+    }
+
+    fn push_ticket(self: Arc<Self>, fifo: Fifo, ticket: Arc<dyn TicketHolder>) {
+        // EX-23: one item and the fixed cost; a transfer, never refused for capacity (EX-98).
+        let mut inner = self.inner.lock();
+        if inner.admission == Admission::Ended {
+            drop(inner);
+            drop(ticket);
+            return;
+        }
+        if fifo == Fifo::Lifecycle {
+            let ext = inner.ext();
+            ext.lifecycle.push_back(Entry::Ticket(ticket));
+            ext.lifecycle_ledger.accept(0);
+            self.signal(crate::core::ATTENTION);
+        } else {
+            inner.ledger.accept(0);
+            inner.app.push_back(Entry::Ticket(ticket));
+        }
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+    }
+
+    fn ticket_ended(&self, fifo: Fifo) {
+        if fifo == Fifo::Application {
+            self.end_application(0);
+        } else {
+            self.end_lifecycle(0);
+        }
+    }
+}

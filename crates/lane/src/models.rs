@@ -1,0 +1,379 @@
+//! Models for loom and shuttle: small worlds in which every interleaving, or many random ones, are tried.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p spotlane-lane --lib --release models` explores exhaustively up
+//! to two preemptions; `--cfg shuttle` instead runs the same worlds, larger, on random schedules.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use crate::engine::Shared;
+use crate::error::HandlerError;
+use crate::jobs::{JobQueue, JobQueueSettings};
+use crate::kind::{GateUse, Kind};
+use crate::lane::Lane;
+use crate::limits::{FifoLimits, LaneLimits};
+use crate::owner::Owner;
+use crate::policy::{Spot, Yielding};
+use crate::seal::Captured;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::time::Monotonic;
+use crate::turn::Turn;
+use crate::worker::Worker;
+
+#[cfg(loom)]
+use loom::{future::block_on, thread};
+#[cfg(all(shuttle, not(loom)))]
+use shuttle::{future::block_on, thread};
+
+/// How many items the larger worlds hold.
+#[cfg(loom)]
+const MANY: usize = 2;
+#[cfg(not(loom))]
+const MANY: usize = 8;
+
+fn explore(world: impl Fn() + Send + Sync + 'static) {
+    #[cfg(loom)]
+    {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(world);
+    }
+    #[cfg(all(shuttle, not(loom)))]
+    shuttle::check_random(world, 2000);
+}
+
+/// A flag that a handler can wait for.
+#[derive(Default)]
+struct Bell(Mutex<(bool, Option<Waker>)>);
+
+impl Default for Mutex<(bool, Option<Waker>)> {
+    fn default() -> Self {
+        Self::new((false, None))
+    }
+}
+
+impl Bell {
+    fn ring(&self) {
+        let waker = {
+            let mut state = self.0.lock();
+            state.0 = true;
+            state.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    async fn wait(&self) {
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1 = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+enum Item {
+    Count(usize),
+    Wait(Arc<Bell>),
+    Yield(Arc<Bell>),
+}
+
+/// Notices overlapping turns and order.
+struct Witness {
+    inside: Arc<AtomicUsize>,
+    handled: Arc<AtomicU64>,
+    seen: Vec<usize>,
+}
+
+impl Owner for Witness {
+    type Policy = Spot;
+    type Waits = Yielding;
+    type Item = Item;
+    type Reply = ();
+
+    async fn handle(turn: &mut Turn<'_, Self>, item: Item) -> Result<(), HandlerError> {
+        let inside = Arc::clone(&turn.state().inside);
+        assert_eq!(
+            inside.fetch_add(1, Ordering::SeqCst),
+            0,
+            "two turns overlap"
+        );
+        match item {
+            Item::Count(number) => turn.state().seen.push(number),
+            Item::Wait(bell) => bell.wait().await,
+            Item::Yield(bell) => {
+                inside.fetch_sub(1, Ordering::SeqCst);
+                assert!(turn.yield_for(bell.wait()).await.is_ok());
+                assert_eq!(
+                    inside.fetch_add(1, Ordering::SeqCst),
+                    0,
+                    "two turns overlap"
+                );
+            }
+        }
+        inside.fetch_sub(1, Ordering::SeqCst);
+        turn.state().handled.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+struct World {
+    shared: Arc<Shared>,
+    lane: Lane<Witness>,
+    handled: Arc<AtomicU64>,
+}
+
+impl World {
+    fn new(workers: usize, limits: LaneLimits) -> Self {
+        let clock = || Monotonic::ORIGIN;
+        let shared = Arc::new(Shared::new(workers, Arc::new(clock)));
+        let kind = Kind::new(Arc::clone(&shared), limits, GateUse::Shared);
+        let handled = Arc::new(AtomicU64::new(0));
+        let witness = Witness {
+            inside: Arc::new(AtomicUsize::new(0)),
+            handled: Arc::clone(&handled),
+            seen: Vec::new(),
+        };
+        Self {
+            lane: kind.lane(witness),
+            shared,
+            handled,
+        }
+    }
+
+    /// Runs worker `index` until `items` were handled by anybody; then stops the others.
+    fn work(&self, index: usize, items: u64) {
+        let mut worker = Worker::new(Arc::clone(&self.shared), index);
+        block_on(poll_fn(|cx| {
+            if self.handled.load(Ordering::SeqCst) >= items {
+                return Poll::Ready(());
+            }
+            if worker.poll(cx).is_ready() || self.handled.load(Ordering::SeqCst) >= items {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        }));
+        self.shared.stop();
+    }
+
+    fn clone(&self) -> Self {
+        let (shared, handled) = (Arc::clone(&self.shared), Arc::clone(&self.handled));
+        Self {
+            shared,
+            lane: self.lane.clone(),
+            handled,
+        }
+    }
+}
+
+fn submit(lane: &Lane<Witness>, item: Item) {
+    assert!(lane.enqueue(item).is_ok());
+}
+
+/// T-EXE-22, EX-70, EX-72: a submit that meets a worker on its way to sleep is not lost.
+#[test]
+fn a_submit_wakes_a_worker_that_falls_asleep() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let other = world.clone();
+        let submitter = thread::spawn(move || submit(&other.lane, Item::Count(1)));
+        world.work(0, 1);
+        drop(submitter.join());
+    });
+}
+
+/// T-EXE-23, EX-3, EX-72: two submitters, one gate, one driver.
+#[test]
+fn two_submitters_start_one_driver() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let other = world.clone();
+        let submitter = thread::spawn(move || {
+            for number in 0..MANY / 2 {
+                submit(&other.lane, Item::Count(number));
+            }
+        });
+        for number in 0..MANY - MANY / 2 {
+            submit(&world.lane, Item::Count(100 + number));
+        }
+        world.work(0, MANY as u64);
+        drop(submitter.join());
+    });
+}
+
+/// EX-3, EX-75: two workers never hold one gate at once.
+#[test]
+fn two_workers_never_share_a_gate() {
+    explore(|| {
+        let world = World::new(2, LaneLimits::DEFAULT);
+        let other = world.clone();
+        let second = thread::spawn(move || other.work(1, MANY as u64));
+        for number in 0..MANY {
+            submit(&world.lane, Item::Count(number));
+        }
+        world.work(0, MANY as u64);
+        drop(second.join());
+    });
+}
+
+/// EX-30, EX-76: a wake that comes while the turn is being parked is not lost.
+#[test]
+fn a_parked_turn_wakes_up() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let bell = Arc::new(Bell::default());
+        submit(&world.lane, Item::Wait(Arc::clone(&bell)));
+        let ringer = thread::spawn(move || bell.ring());
+        world.work(0, 1);
+        drop(ringer.join());
+    });
+}
+
+/// EX-31, EX-7: a result that comes while the gate is being given up resumes exactly once.
+#[test]
+fn a_suspended_turn_resumes_once() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let bell = Arc::new(Bell::default());
+        submit(&world.lane, Item::Yield(Arc::clone(&bell)));
+        submit(&world.lane, Item::Count(1));
+        let ringer = thread::spawn(move || bell.ring());
+        world.work(0, 2);
+        drop(ringer.join());
+        assert_eq!(world.handled.load(Ordering::SeqCst), 2);
+    });
+}
+
+/// T-EXE-53, T-EXE-58, EX-201, EX-212: an arrival that meets the seal is captured or held, once.
+#[test]
+fn an_arrival_that_meets_the_seal_lands_once() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let other = world.clone();
+        let submitter = thread::spawn(move || {
+            submit(&other.lane, Item::Count(1));
+            submit(&other.lane, Item::Count(2));
+        });
+        let mut worker = Worker::new(Arc::clone(&world.shared), 0);
+        let mut request = Box::pin(world.lane.request_seal());
+        let guard = block_on(poll_fn(|cx| {
+            drop(worker.poll(cx));
+            request.as_mut().poll(cx)
+        }));
+        drop(request);
+        drop(submitter.join());
+        let Ok(mut guard) = guard else { return };
+        let mut seen: Vec<usize> = guard
+            .state()
+            .map(|witness| witness.seen.clone())
+            .unwrap_or_default();
+        for captured in guard.captured() {
+            if let Captured::Item {
+                item: Item::Count(number),
+                ..
+            } = captured
+            {
+                seen.push(*number);
+            }
+        }
+        let mut handoff = guard.into_handoff();
+        let held = handoff
+            .take_held()
+            .into_iter()
+            .filter_map(|saved| match saved {
+                crate::seal::Saved::Item {
+                    item: Item::Count(number),
+                    ..
+                } => Some(number),
+                _ => None,
+            });
+        seen.extend(held);
+        assert_eq!(seen, [1, 2]);
+    });
+}
+
+/// T-EXE-57, EX-205, EX-212: a restore meets arrivals without losing or reordering any.
+#[test]
+fn a_restore_meets_arrivals() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let guard = block_on(world.lane.request_seal());
+        submit(&world.lane, Item::Count(0));
+        let other = world.clone();
+        let submitter = thread::spawn(move || submit(&other.lane, Item::Count(1)));
+        if let Ok(guard) = guard {
+            guard.restore(None);
+        }
+        world.work(0, 2);
+        drop(submitter.join());
+        let mut inner = world.lane.core.inner.lock();
+        if let Some(owner) = inner.owner.take() {
+            assert_eq!(owner.seen, [0, 1]);
+        }
+    });
+}
+
+/// T-EXE-31, EX-123, EX-125: a permit that is returned while its next holder gives up is not lost.
+#[test]
+fn a_permit_is_handed_over_or_free() {
+    explore(|| {
+        let Ok(settings) = JobQueueSettings::manual(1) else {
+            return;
+        };
+        let jobs = JobQueue::new(settings);
+        let (mut first, mut second) = (jobs.source(), jobs.source());
+        let Some(held) = first.try_reserve() else {
+            return;
+        };
+        let waiter = thread::spawn(move || {
+            let mut wait = Box::pin(second.reserve());
+            let mut polls = 0;
+            // Waits for a moment and gives up.
+            block_on(poll_fn(|cx| {
+                polls += 1;
+                if wait.as_mut().poll(cx).is_ready() || polls > 1 {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }));
+        });
+        drop(held);
+        drop(waiter.join());
+        let status = jobs.status();
+        assert_eq!((status.reserved, status.queued, status.waiters), (0, 0, 0));
+    });
+}
+
+/// T-EXE-26, EX-101, EX-301: room that meets a dropped wait goes to nobody or to the next in line.
+#[test]
+fn a_dropped_wait_meets_its_room() {
+    explore(|| {
+        let limits = LaneLimits::DEFAULT.application(FifoLimits::new(1, 1 << 20));
+        let world = World::new(1, limits);
+        submit(&world.lane, Item::Count(0));
+        let other = world.clone();
+        let waiter = thread::spawn(move || {
+            let mut wait = Box::pin(other.lane.submit(Item::Count(1)));
+            let mut polls = 0;
+            block_on(poll_fn(|cx| {
+                polls += 1;
+                if wait.as_mut().poll(cx).is_ready() || polls > 1 {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }));
+        });
+        world.work(0, 1);
+        drop(waiter.join());
+        let inner = world.lane.core.inner.lock();
+        assert!(inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()));
+    });
+}

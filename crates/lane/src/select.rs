@@ -1,0 +1,337 @@
+//! What a driver asks its lane: how to begin, what comes next, and when to let the gate go (EX-61).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::carrier::{Exit, Mode};
+use crate::core::{
+    ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
+};
+use crate::drive::{Begin, Desk, Pick};
+use crate::owner::Owner;
+use crate::queue::{BarrierRun, Entry};
+use crate::sync::{MutexGuard, Ordering};
+use crate::time::Monotonic;
+use crate::turn::{Turn, TurnKind};
+
+impl<O: Owner> Core<O> {
+    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
+        let mut junk = None;
+        let mut inner = self.inner.lock();
+        match inner.run {
+            Run::Ready if !kept => {}
+            // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
+            Run::Running if kept => {
+                let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
+                desk.slice_start = start.unwrap_or(desk.now);
+            }
+            Run::Parked if !kept => {
+                inner.run = Run::Running;
+                inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
+                return match inner.ext.as_mut().and_then(|ext| ext.parked.take()) {
+                    Some(carrier) => Begin::Poll(carrier),
+                    None => Begin::Nothing,
+                };
+            }
+            // An old entry of the ready set: sealed or ended meanwhile.
+            Run::Idle | Run::Stopped | Run::Ready | Run::Running | Run::Parked => {
+                return Begin::Nothing;
+            }
+        }
+        let fresh = !kept;
+        inner.run = Run::Running;
+        inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
+        turn.owner = inner.owner.take();
+        turn.number = inner.turns;
+        if turn.owner.is_none() || inner.admission == Admission::Ended {
+            inner.run = Run::Stopped;
+            junk = turn.owner.take();
+        } else if inner.calm() {
+            inner.take_plain(&mut turn.batch);
+        }
+        drop(inner);
+        if turn.owner.is_none() {
+            drop(junk);
+            return Begin::Nothing;
+        }
+        if fresh {
+            desk.start_slice(self, turn.batch.len());
+        }
+        Begin::Go
+    }
+
+    /// What runs next, or nothing when the gate was let go or handed on.
+    #[inline]
+    pub(crate) fn pick(
+        self: &Arc<Self>,
+        turn: &mut Turn<'_, O>,
+        desk: &mut Desk<O>,
+        cut: bool,
+        served: &mut u64,
+    ) -> Option<Pick<O>> {
+        let signals = self.signals.load(Ordering::Acquire);
+        if signals & ATTENTION == 0 && !cut {
+            // Room is handed to waiters in portions, so that the two sides do not wake each other for
+            // every single item; at the latest when the entries in hand are used up.
+            if signals & WAITING != 0 && *served >= self.kind.serve_after {
+                *served = 0;
+                self.serve();
+            }
+            match turn.batch.pop_front() {
+                Some(Entry::Work(work)) => return Some(Pick::Work(work, TurnKind::Application)),
+                Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
+                Some(other) => {
+                    let start = desk.slice_start(self);
+                    let inner = self.inner.lock();
+                    return self.hand_on(turn, start, inner, other);
+                }
+                None => {}
+            }
+            // The entries in hand are used up. With nothing but plain work around there are two ways.
+            let mut inner = self.inner.lock();
+            if inner.ext.is_none() && inner.calm() {
+                *served = 0;
+                if inner.app.is_empty() {
+                    inner.burst = 0;
+                    let large = Self::hand_back(&mut inner, turn);
+                    inner.run = Run::Idle;
+                    drop(inner);
+                    drop(large);
+                    return None;
+                }
+                inner.take_plain(&mut turn.batch);
+                drop(inner);
+                match turn.batch.pop_front() {
+                    Some(Entry::Work(work)) => {
+                        return Some(Pick::Work(work, TurnKind::Application));
+                    }
+                    Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
+                    Some(other) => {
+                        let start = desk.slice_start(self);
+                        let inner = self.inner.lock();
+                        return self.hand_on(turn, start, inner, other);
+                    }
+                    None => {}
+                }
+            }
+        }
+        *served = 0;
+        self.pick_slowly(turn, desk, cut)
+    }
+
+    /// Gives room that became free to those who wait for it.
+    pub(crate) fn serve(self: &Arc<Self>) {
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        self.settle(&mut inner);
+        inner.serve_waiters(&self.kind, &mut after);
+        if inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()) {
+            self.signals.fetch_and(!WAITING, Ordering::SeqCst);
+        }
+        drop(inner);
+        after.run(self);
+    }
+
+    fn pick_slowly(
+        self: &Arc<Self>,
+        turn: &mut Turn<'_, O>,
+        desk: &mut Desk<O>,
+        cut: bool,
+    ) -> Option<Pick<O>> {
+        let start = desk.slice_start(self);
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        if inner.ext.is_some() {
+            self.settle(&mut inner);
+            inner.serve_waiters(&self.kind, &mut after);
+            if inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()) {
+                self.signals.fetch_and(!WAITING, Ordering::SeqCst);
+            }
+        }
+        if Self::must_leave(&mut inner, turn, cut, &mut after) {
+            drop(inner);
+            after.run(self);
+            return None;
+        }
+        let in_hand = !turn.batch.is_empty();
+        let choice = inner.choose(in_hand, self.kind.limits.lifecycle_burst_limit);
+        let pick = match choice {
+            Choice::Nothing => {
+                Self::give_back(&mut inner, turn, &mut after);
+                inner.run = Run::Idle;
+                inner.check_quiet(&mut after);
+                None
+            }
+            Choice::Barrier => {
+                let ext = inner.ext();
+                ext.barrier = BarrierRun::Running;
+                ext.barriers.pop_front().map(Pick::Barrier)
+            }
+            Choice::Lifecycle => match inner.ext().lifecycle.pop_front() {
+                Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Lifecycle)),
+                Some(other) => {
+                    let pick = self.hand_on(turn, start, inner, other);
+                    after.run(self);
+                    return pick;
+                }
+                None => None,
+            },
+            Choice::Application => {
+                if !in_hand && inner.calm() {
+                    std::mem::swap(&mut inner.app, &mut turn.batch);
+                }
+                let entry = turn.batch.pop_front().or_else(|| inner.app.pop_front());
+                if let Some(ext) = inner.ext.as_mut()
+                    && ext.segment > 0
+                {
+                    ext.segment -= 1;
+                    if ext.segment == 0 {
+                        // EX-213: the last handler of the segment starts and gives it back.
+                        after.permits.extend(ext.segment_permit.take());
+                    }
+                }
+                match entry {
+                    Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Application)),
+                    Some(Entry::Tick(tick)) => Some(Pick::Tick(tick)),
+                    Some(other) => {
+                        let pick = self.hand_on(turn, start, inner, other);
+                        after.run(self);
+                        return pick;
+                    }
+                    None => None,
+                }
+            }
+        };
+        if inner.calm() && self.signals.load(Ordering::Relaxed) & ATTENTION != 0 {
+            self.signals.fetch_and(!ATTENTION, Ordering::SeqCst);
+        }
+        drop(inner);
+        after.run(self);
+        pick
+    }
+
+    /// Lets the gate go where something stronger than queued work says so: the end of the lane, a seal,
+    /// or the budget.
+    fn must_leave(
+        inner: &mut Inner<O>,
+        turn: &mut Turn<'_, O>,
+        cut: bool,
+        after: &mut After<O>,
+    ) -> bool {
+        if inner.admission == Admission::Ended {
+            // EX-306: the claim was revoked. What is queued ends without a turn.
+            inner.run = Run::Stopped;
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut turn.batch)));
+            after
+                .junk
+                .push(Junk::Entries(std::mem::take(&mut inner.app)));
+            after.junk.extend(turn.owner.take().map(Junk::Owner));
+            if let Some(mut ext) = inner.ext.take() {
+                after.quiet.append(&mut ext.quiet);
+                after.junk.push(Junk::Ext(ext));
+            }
+            return true;
+        }
+        if inner.seal_requested() && inner.nothing_suspended() {
+            // EX-202: the first turn boundary at which nothing runs, is parked or suspended.
+            Self::give_back(inner, turn, after);
+            inner.take_s0(after);
+            inner.check_quiet(after);
+            return true;
+        }
+        if cut && inner.has_ready(!turn.batch.is_empty()) {
+            // EX-65: to the back of the ready set.
+            Self::give_back(inner, turn, after);
+            inner.run = Run::Ready;
+            after.schedule = Schedule::Ready(inner.worker);
+            return true;
+        }
+        false
+    }
+
+    /// A ticket or a resume was selected: the gate stays taken and goes to another carrier.
+    fn hand_on(
+        self: &Arc<Self>,
+        turn: &mut Turn<'_, O>,
+        slice_start: Monotonic,
+        mut inner: MutexGuard<'_, Inner<O>>,
+        entry: Entry<O>,
+    ) -> Option<Pick<O>> {
+        let mut after = After::default();
+        Self::give_back(&mut inner, turn, &mut after);
+        inner.turns += 1;
+        let fence = inner.turns;
+        inner.ext().slice_start = Some(slice_start);
+        let exit = match entry {
+            Entry::Ticket(ticket) => Some(Exit::Ticket(ticket, Arc::<Self>::clone(self), fence)),
+            Entry::Resume(suspended) => {
+                let carrier = inner.spot().and_then(|spot| {
+                    let carrier = spot.suspended.remove(&suspended)?;
+                    spot.suspended_len = spot.suspended_len.saturating_sub(1);
+                    Some(carrier)
+                });
+                carrier.map(|carrier| {
+                    carrier.seat().set_fence(fence);
+                    carrier.seat().set_mode(Mode::Granted);
+                    Exit::Poll(carrier)
+                })
+            }
+            Entry::Work(_) | Entry::Tick(_) => None,
+        };
+        drop(inner);
+        after.run(self);
+        let exit = exit.unwrap_or_else(|| {
+            // EX-7: nobody is suspended under this number any more. Nothing changes; go on.
+            self.shared().stats.ignored();
+            Exit::Continue(Arc::<Self>::clone(self))
+        });
+        turn.seat.leave(exit);
+        turn.seat.set_mode(Mode::Exit);
+        None
+    }
+
+    /// The owner and the entries in hand go back under the lock, in front of what came meanwhile.
+    fn give_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>, after: &mut After<O>) {
+        after
+            .junk
+            .extend(Self::hand_back(inner, turn).map(Junk::Entries));
+    }
+
+    /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
+    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<VecDeque<Entry<O>>> {
+        inner.owner = turn.owner.take();
+        inner.turns = turn.number;
+        if !turn.batch.is_empty() {
+            turn.batch.append(&mut inner.app);
+            std::mem::swap(&mut turn.batch, &mut inner.app);
+        } else if inner.app.is_empty() && inner.app.capacity() > KEEP_CAPACITY {
+            // Idle lanes keep small buffers only; the large one stays with the worker.
+            if turn.batch.capacity() > KEEP_CAPACITY {
+                return Some(std::mem::take(&mut inner.app));
+            }
+            std::mem::swap(&mut turn.batch, &mut inner.app);
+        }
+        None
+    }
+
+    /// A turn yields: as [`Core::give_back`], with the claim of a member kept.
+    pub(crate) fn return_state(self: &Arc<Self>, turn: &mut Turn<'_, O>) {
+        let mut after = After::default();
+        let mut inner = self.inner.lock();
+        if turn.gate.is_some() {
+            inner.owner = turn.owner.take();
+        } else {
+            Self::give_back(&mut inner, turn, &mut after);
+        }
+        drop(inner);
+        after.run(self);
+    }
+
+    /// A resumed turn takes its owner again. Its gate has been given to it.
+    pub(crate) fn borrow_state(&self, turn: &mut Turn<'_, O>) {
+        let mut inner = self.inner.lock();
+        turn.owner = inner.owner.take();
+    }
+}

@@ -1,0 +1,196 @@
+//! A worker: takes gates out of the ready set and polls their carriers. One long-lived task each.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::carrier::{AnyCarrier, Carrier, Exit, Mode};
+use crate::core::GateHost;
+use crate::drive::{Load, new_carrier};
+use crate::engine::Shared;
+use crate::owner::Owner;
+
+/// How many carriers at rest a worker keeps for the next gate of their owner type.
+const SPARES_MAX: usize = 8;
+
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    index: usize,
+    spares: Vec<Box<dyn AnyCarrier>>,
+    /// A carrier that paused with a gate in hand.
+    current: Option<Box<dyn AnyCarrier>>,
+    next: Option<Exit>,
+    after: AfterPoll,
+}
+
+/// What the worker does once the poll of a carrier is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterPoll {
+    Look,
+    /// The carrier found the ready set empty.
+    Sleep,
+    /// The other tasks of the thread come first.
+    Pause,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
+        Self {
+            shared,
+            index,
+            spares: Vec::new(),
+            current: None,
+            next: None,
+            after: AfterPoll::Look,
+        }
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Runs gates until there is none or until others on this thread should run. Ready when the engine
+    /// has stopped.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.shared.is_stopped() {
+                return Poll::Ready(());
+            }
+            self.after = AfterPoll::Look;
+            if let Some(carrier) = self.current.take() {
+                self.poll_carrier(carrier);
+            } else if let Some(exit) = self.next.take() {
+                match exit {
+                    Exit::Run(job) => job.run(self),
+                    Exit::Continue(gate) => gate.go_on(self),
+                    Exit::Poll(carrier) => self.poll_carrier(carrier),
+                    Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
+                }
+            } else if let Some(carrier) = self.spares.pop() {
+                // It takes the next gate itself; one of another type comes back as an exit.
+                self.poll_carrier(carrier);
+            } else if let Some(job) = self.shared.ready.pop(self.index) {
+                job.run(self);
+            } else {
+                self.after = AfterPoll::Sleep;
+            }
+            match self.after {
+                AfterPoll::Look => {}
+                AfterPoll::Sleep => {
+                    if self.shared.ready.try_sleep(self.index, cx.waker()) {
+                        // Stopping wakes everybody after it is set, so it is seen here or there.
+                        if self.shared.is_stopped() {
+                            return Poll::Ready(());
+                        }
+                        return Poll::Pending;
+                    }
+                }
+                AfterPoll::Pause => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// A carrier at rest for owners of this type.
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "carriers live in boxes and are kept in them"
+    )]
+    pub(crate) fn take_carrier<O: Owner>(&mut self) -> Box<Carrier<Load<O>>> {
+        let fits = |carrier: &dyn AnyCarrier| {
+            let any: &dyn Any = carrier;
+            any.is::<Carrier<Load<O>>>()
+        };
+        if let Some(at) = self.spares.iter().rposition(|carrier| fits(&**carrier)) {
+            let any: Box<dyn Any> = self.spares.swap_remove(at);
+            if let Ok(carrier) = any.downcast() {
+                return carrier;
+            }
+        }
+        Box::new(new_carrier::<O>(&self.shared))
+    }
+
+    pub(crate) fn poll_carrier(&mut self, mut carrier: Box<dyn AnyCarrier>) {
+        carrier.seat().set_worker(self.index);
+        carrier.wakeup().begin();
+        let polled = catch_unwind(AssertUnwindSafe(|| carrier.poll()));
+        if !matches!(polled, Ok(Poll::Pending)) {
+            // The body of a carrier never ends and catches what handlers throw. What is left are
+            // values whose drop panics between turns; the lane cannot be trusted after that.
+            self.shared.stats.carrier_lost();
+            drop(catch_unwind(AssertUnwindSafe(|| drop(carrier))));
+            return;
+        }
+        match carrier.seat().mode() {
+            Mode::Empty => {
+                self.after = AfterPoll::Sleep;
+                self.keep(carrier);
+            }
+            Mode::Exit => {
+                self.next = carrier.seat().take_exit();
+                self.keep(carrier);
+            }
+            Mode::Pause => {
+                self.after = AfterPoll::Pause;
+                self.current = Some(carrier);
+            }
+            Mode::Suspended => {
+                // EX-31: the gate is given up after the operation was submitted, and goes on with
+                // what is next in the same slice.
+                if let Some(gate) = carrier.seat().take_gate() {
+                    let fence = carrier.seat().fence();
+                    Arc::clone(&gate).store_suspended(fence, carrier, self);
+                    self.next = Some(Exit::Continue(gate));
+                }
+            }
+            // A handler waits. `Decided` is reached without a gate only, in `poll_suspended`.
+            Mode::Waiting | Mode::Decided | Mode::Granted => {
+                if let Some(gate) = carrier.seat().take_gate() {
+                    gate.park(carrier, self);
+                }
+            }
+        }
+    }
+
+    /// Polls the operation of a suspended turn, without its gate.
+    pub(crate) fn poll_suspended(
+        &mut self,
+        mut carrier: Box<dyn AnyCarrier>,
+        gate: &Arc<dyn GateHost>,
+        fence: u64,
+    ) {
+        carrier.seat().set_worker(self.index);
+        carrier.wakeup().begin();
+        if catch_unwind(AssertUnwindSafe(|| carrier.poll())).is_err() {
+            self.shared.stats.carrier_lost();
+            return;
+        }
+        if carrier.seat().mode() == Mode::Decided {
+            Arc::clone(gate).decided(fence, carrier);
+        } else {
+            Arc::clone(gate).store_suspended(fence, carrier, self);
+        }
+    }
+
+    fn keep(&mut self, carrier: Box<dyn AnyCarrier>) {
+        if self.spares.len() < SPARES_MAX {
+            self.spares.push(carrier);
+        }
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
