@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::core::{Admission, AnyLane, Core, Line};
+use crate::core::{Admission, Core, Line};
 use crate::error::{AskError, Fifo};
+use crate::host::AnyLane;
 use crate::jobs::JobPermit;
 use crate::kind::Kind;
 use crate::lane::Lane;

@@ -13,8 +13,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::core::{GateHost, TicketHolder};
 use crate::engine::Shared;
+use crate::host::{GateHost, TicketHolder};
 use crate::ready::Runnable;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
 

@@ -8,8 +8,9 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::core::{Bound, GateHost, Run};
+use crate::core::{Bound, Run};
 use crate::error::{Refusal, Refused};
+use crate::host::GateHost;
 use crate::kind::{GateUse, Kind};
 use crate::lane::Lane;
 use crate::owner::Owner;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::carrier::AnyCarrier;
 use crate::engine::Shared;
 use crate::error::{Fifo, Refusal};
+use crate::host::AnyLane;
 use crate::jobs::JobPermit;
 use crate::kind::KindInner;
 use crate::owner::Owner;
@@ -24,41 +25,6 @@ use crate::queue::{
 use crate::ready::Runnable;
 use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::worker::Worker;
-
-/// The gate of a lane as its members and the workers see it. Separate from the queue (EX-1).
-pub(crate) trait GateHost: Send + Sync {
-    fn gate_id(&self) -> u64;
-    /// Goes on with the gate, which the worker has kept.
-    fn go_on(self: Arc<Self>, worker: &mut Worker);
-    /// The turn waits and keeps the gate (EX-30).
-    fn park(self: Arc<Self>, carrier: Box<dyn AnyCarrier>, worker: &Worker);
-    /// A turn is about to yield: it counts as suspended from here on.
-    fn note_suspended(&self);
-    /// The carrier of a turn that gave up the gate (EX-31).
-    fn store_suspended(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>, worker: &Worker);
-    /// Takes the carrier out to poll its operation.
-    fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>>;
-    /// The operation has its result: exactly one resume record goes to the back (EX-31).
-    fn decided(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>);
-    fn push_ticket(self: Arc<Self>, fifo: Fifo, ticket: Arc<dyn TicketHolder>);
-    /// The member's item behind a ticket reached its terminal.
-    fn ticket_ended(&self, fifo: Fifo);
-}
-
-/// A lane that is bound to the gate of another one (EX-18).
-pub(crate) trait TicketHolder: Send + Sync {
-    /// Runs the current item in a turn of `gate`.
-    fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker);
-}
-
-/// A lane as the engine sees it when it ends.
-pub(crate) trait AnyLane: Send + Sync {
-    /// Ends everything that is accepted and has not ended (EX-306).
-    fn abort(self: Arc<Self>);
-    fn close(&self);
-    /// Resolves when nothing is queued, running, parked or suspended; `None` when that is so already.
-    fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>>;
-}
 
 /// EX-76. Suspended is no run state: the gate is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
-use crate::core::{Core, GateHost, TicketHolder};
+use crate::core::Core;
 use crate::engine::Shared;
 use crate::error::{AskError, HandlerError};
+use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick, Work};
 use crate::ready::Runnable;

@@ -10,7 +10,7 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::core::AnyLane;
+use crate::host::AnyLane;
 use crate::kind::{GateUse, Kind};
 use crate::limits::LaneLimits;
 use crate::owner::Owner;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::carrier::AnyCarrier;
-use crate::core::{Admission, Core, GateHost, Run, TicketHolder};
+use crate::core::{Admission, Core, Run};
 use crate::error::Fifo;
+use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::Entry;
 use crate::ready::Runnable;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::core::{AnyLane, Core};
+use crate::core::Core;
 use crate::engine::Shared;
+use crate::host::AnyLane;
 use crate::lane::Lane;
 use crate::limits::LaneLimits;
 use crate::owner::Owner;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::core::{AnyLane, Core, Line};
+use crate::core::{Core, Line};
 use crate::error::{AskError, Refusal, Refused};
+use crate::host::AnyLane;
 use crate::jobs::JobSource;
 use crate::owner::Owner;
 use crate::queue::Work;

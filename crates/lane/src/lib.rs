@@ -47,6 +47,7 @@ mod drive;
 mod engine;
 mod error;
 mod gate;
+mod host;
 mod jobs;
 mod kind;
 mod lane;

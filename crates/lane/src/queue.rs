@@ -7,8 +7,8 @@ use std::task::Waker;
 use tokio::sync::oneshot;
 
 use crate::carrier::AnyCarrier;
-use crate::core::{GateHost, TicketHolder};
 use crate::error::{AskError, Fifo, Refusal};
+use crate::host::{GateHost, TicketHolder};
 use crate::jobs::JobPermit;
 use crate::limits::FifoLimits;
 use crate::owner::Owner;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::core::{ATTENTION, Admission, After, AnyLane, Bound, Core, Run};
+use crate::core::{ATTENTION, Admission, After, Bound, Core, Run};
 use crate::error::{AskError, Fifo};
+use crate::host::AnyLane;
 use crate::jobs::JobPermit;
 use crate::lane::Lane;
 use crate::owner::Owner;

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::core::{Admission, After, AnyLane, Core};
+use crate::core::{Admission, After, Core};
 use crate::error::Refusal;
+use crate::host::AnyLane;
 use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::{Connection, Session};

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::core::{Admission, After, Choice, Core, GateHost, Junk, Run};
+use crate::core::{Admission, After, Choice, Core, Junk, Run};
 use crate::drive::Pick;
 use crate::error::Fifo;
+use crate::host::GateHost;
 use crate::owner::Owner;
 use crate::queue::{BarrierRun, Current, Entry};
 use crate::turn::{Turn, TurnKind};

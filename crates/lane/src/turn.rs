@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::carrier::{Mode, Seat};
-use crate::core::{Core, GateHost};
+use crate::core::Core;
 use crate::error::{AskError, InvalidOperation, YieldError};
+use crate::host::GateHost;
 use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::Yielding;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode};
-use crate::core::GateHost;
 use crate::drive::{Load, new_carrier};
 use crate::engine::Shared;
+use crate::host::GateHost;
 use crate::owner::Owner;
 
 /// How many carriers at rest a worker keeps for the next gate of their owner type.

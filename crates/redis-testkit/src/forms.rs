@@ -128,13 +128,28 @@ impl Sentinel {
         })
     }
 
+    /// The Sentinel knows the replica before it knows that the replica is a good one, and refuses in between.
+    fn order_fail_over(&self) -> Result<(), KitError> {
+        let mut last = KitError::NotStarted {
+            reason: "no fail-over was ordered".to_owned(),
+        };
+        for _ in 0..STATE_TRIES {
+            match self.watcher.command(&["SENTINEL", "FAILOVER", Self::NAME]) {
+                Ok(_) => return Ok(()),
+                Err(error @ KitError::Refused { .. }) => last = error,
+                Err(error) => return Err(error),
+            }
+            pause(&self.master);
+        }
+        Err(last)
+    }
+
     /// Makes the replica the master and waits until it is.
     ///
     /// # Errors
     /// [`KitError`] when the Sentinel refuses or nothing happens.
     pub fn fail_over(&self) -> Result<(), KitError> {
-        self.watcher
-            .command(&["SENTINEL", "FAILOVER", Self::NAME])?;
+        self.order_fail_over()?;
         wait_until(&self.replica, &["INFO", "replication"], |text| {
             text.contains("role:master")
         })?;

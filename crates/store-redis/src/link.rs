@@ -103,9 +103,11 @@ impl Link {
         self.is_spoiled.store(true, Ordering::SeqCst);
     }
 
-    /// This connection gave no answer in time; the next operation replaces it, unless that has happened already.
+    /// This connection gave no answer in time; the next operation replaces it, unless that has happened already or
+    /// the client is about to.
     fn mark_silent(&self, connection: u64) {
-        if self.connection.health.connects() == connection {
+        let is_same = self.connection.health.connects() == connection;
+        if is_same && self.connection.client.is_connected() {
             self.is_spoiled.store(true, Ordering::SeqCst);
         }
     }
@@ -343,7 +345,9 @@ impl Link {
     /// Waits until there is a connection. The caller bounds the time.
     async fn usable(&self) -> Result<(), StoreError> {
         // Taken back first: a caller that gives up waiting has asked for the new connection all the same.
-        if self.is_spoiled.swap(false, Ordering::SeqCst) {
+        // Without a connection the client is looking for one anyway; orders to do so would pile up before it.
+        let is_spoiled = self.is_spoiled.swap(false, Ordering::SeqCst);
+        if is_spoiled && self.connection.client.is_connected() {
             let replaced = self.connection.client.force_reconnection().await;
             replaced.map_err(|error| StoreError::Transient(reconnect_failure(error)))?;
         }

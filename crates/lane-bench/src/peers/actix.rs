@@ -1,3 +1,5 @@
+//! actix: an actor with its own mailbox.
+
 use actix::prelude::*;
 
 use super::Peer;

@@ -1,3 +1,5 @@
+//! kameo: actors as tokio tasks.
+
 use kameo::error::Infallible;
 use kameo::mailbox;
 use kameo::message::Context;

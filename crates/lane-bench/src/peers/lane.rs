@@ -1,3 +1,5 @@
+//! Ours.
+
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,3 +1,5 @@
+//! A tokio task with a channel: no actor runtime, for orientation.
+
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Peer, two_threads};

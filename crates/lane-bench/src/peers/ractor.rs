@@ -1,3 +1,5 @@
+//! ractor: actors as tokio tasks.
+
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::{Peer, two_threads};
