@@ -24,7 +24,6 @@ use crate::queue::{
 };
 use crate::ready::Runnable;
 use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::worker::Worker;
 
 /// EX-76. Suspended is no run state: the gate is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
