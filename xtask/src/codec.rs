@@ -6,7 +6,7 @@ use bytes::Bytes;
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::by_name::NamedError;
 use spotlane_wire::json::{JsonError, Node};
-use spotlane_wire::{DecodeError, EncodeError, FrameBuffer, Record};
+use spotlane_wire::{DecodeError, EncodeError, ErrorKind, FrameBuffer, Record};
 
 /// Bytes as lower-case hex.
 pub(crate) fn hex_of(bytes: &[u8]) -> String {
@@ -53,21 +53,33 @@ pub(crate) fn pending_of(name: Option<&str>) -> Result<MeshOperationKind, String
     })
 }
 
-/// Why a value was not encoded: always an invalid field.
+/// Why a value was not encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
+    /// What a decoder would call it.
+    pub(crate) kind: ErrorKind,
     /// The path of the field as a decoder would give it, without the `body` of a record.
     pub(crate) field: String,
     /// The whole sentence.
     pub(crate) message: String,
 }
 
+impl Refusal {
+    /// An invalid field, by its path in the JSON form.
+    pub(crate) fn of_field(path: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::InvalidField,
+            field: path.strip_prefix("body.").unwrap_or(path).to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
 impl From<JsonError> for Refusal {
     fn from(error: JsonError) -> Self {
-        let path = error.field();
         Self {
-            field: path.strip_prefix("body.").unwrap_or(path).to_owned(),
-            message: error.to_string(),
+            kind: error.kind(),
+            ..Self::of_field(error.field(), error.to_string())
         }
     }
 }
@@ -75,6 +87,7 @@ impl From<JsonError> for Refusal {
 impl From<EncodeError> for Refusal {
     fn from(error: EncodeError) -> Self {
         Self {
+            kind: ErrorKind::InvalidField,
             field: error.field(),
             message: error.to_string(),
         }
@@ -86,10 +99,7 @@ impl From<NamedError> for Refusal {
         match error {
             NamedError::Json(error) => error.into(),
             NamedError::Encode(error) => error.into(),
-            other => Self {
-                field: String::new(),
-                message: other.to_string(),
-            },
+            other => Self::of_field("", other.to_string()),
         }
     }
 }

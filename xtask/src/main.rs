@@ -61,7 +61,7 @@ const COMMANDS: [Command; 10] = [
     Command {
         name: "tidy",
         usage: "tidy",
-        about: "file sizes, module docs, manifests, stray entries, dead references",
+        about: "file sizes, module docs, manifests, pages, stray entries, dead references",
         start: tidy::command,
     },
     Command {

@@ -51,7 +51,7 @@ impl Subject for OnRedis {
     }
 
     async fn pass(&self, by: Duration) {
-        // The server's clock cannot be moved; this is the event that is waited for.
+        // Sleep: the server's clock cannot be moved; that time passes is the event.
         tokio::time::sleep(by).await;
     }
 
@@ -130,6 +130,7 @@ impl RelocationSubject for BlobsOnRedis {
     }
 
     async fn pass(&self, by: Duration) {
+        // Sleep: the server's clock cannot be moved; that time passes is the event.
         tokio::time::sleep(by).await;
     }
 }

@@ -17,6 +17,7 @@ use spotlane_store::{
 use spotlane_store_conformance::{Cut, CuttingProxy};
 use spotlane_store_redis::RedisStore;
 use tokio::task::JoinSet;
+// Sleep: a fault strikes at a random moment of a call; nothing waits for a result in this way.
 use tokio::time::sleep;
 
 const WORKERS: u64 = 4;

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use spotlane_types::kind::MeshOperationKind;
 
-use crate::error::Breach;
+use crate::error::{Breach, ErrorKind};
 use crate::layout::Layout;
 
 /// A JSON value as far as the wire needs one.
@@ -60,13 +60,19 @@ impl Members {
 /// A JSON value that is not the form of a legal record or value. A mistake of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
+    kind: ErrorKind,
     path: String,
     message: String,
 }
 
 impl JsonError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self::of_kind(ErrorKind::InvalidField, message)
+    }
+
+    pub(crate) fn of_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
+            kind,
             path: String::new(),
             message: message.into(),
         }
@@ -83,6 +89,12 @@ impl JsonError {
 
     fn at_element(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
+    }
+
+    /// What a decoder would call it: a reserved command, flags and frames that do not fit have kinds
+    /// of their own, everything else is an invalid field.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// The dotted path of the member at fault; empty for the value as a whole.
@@ -455,14 +467,25 @@ pub(crate) fn digest(node: Node) -> Result<[u8; 32], JsonError> {
 /// A frame that a command does not have.
 pub(crate) fn refuse(name: &'static str, present: bool) -> Result<(), JsonError> {
     if present {
-        return Err(JsonError::new("the command has no such frame").within(name));
+        let error = JsonError::of_kind(ErrorKind::FrameCount, "the command has no such frame");
+        return Err(error.within(name));
     }
     Ok(())
 }
 
 /// A frame that a command always has.
 pub(crate) fn require<T>(name: &'static str, frame: Option<T>) -> Result<T, JsonError> {
-    frame.ok_or_else(|| JsonError::new("the command has this frame always").within(name))
+    frame.ok_or_else(|| {
+        let message = "the command has this frame always";
+        JsonError::of_kind(ErrorKind::FrameCount, message).within(name)
+    })
+}
+
+impl Node {
+    /// Whether it is an object with this member.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        matches!(self, Self::Object(Members(members)) if members.iter().any(|(own, _)| own == name))
+    }
 }
 
 impl ObjectReader {

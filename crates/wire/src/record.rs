@@ -494,11 +494,15 @@ impl Record {
     /// # Errors
     /// The JSON is not the form of a legal record: a mistake of the caller.
     pub fn from_json(node: Node, pending: MeshOperationKind) -> Result<Self, JsonError> {
+        // No command has a body field of these names, so they are always the frames beside it.
+        const FRAMES: [&str; 2] = ["metadata", "payload"];
         json::read_object(node, |object| {
             let command = object.take::<u8>("command")?;
-            let name = object.node("name").map(Node::text).transpose()?;
+            let name = object.node("name").map(Node::text).transpose();
+            let name = name.map_err(|e| e.within("name"))?;
             let known = Self::name_of(command).ok_or_else(|| {
-                JsonError::new(format!("{command} is reserved")).within("command")
+                let message = format!("{command} is reserved");
+                JsonError::of_kind(ErrorKind::UnknownCommand, message).within("command")
             })?;
             if name.is_some_and(|name| name != known) {
                 return Err(JsonError::new(format!("command {command} is {known}")).within("name"));
@@ -506,12 +510,21 @@ impl Record {
             let flags = object.optional::<u8>("flags")?;
             let metadata = object.nullable("metadata")?;
             let payload = object.nullable("payload")?;
-            let body = json::require("body", object.node("body"))?;
-            let record = Self::body_from_json(command, body, pending, metadata, payload)
-                .map_err(|e| e.within("body"))?;
+            let body = object.node("body");
+            let body = body.ok_or_else(|| JsonError::new("missing").within("body"))?;
+            if let Some(name) = FRAMES.into_iter().find(|name| body.has(name)) {
+                let error = JsonError::new("not a member of this value").within(name);
+                return Err(error.within("body"));
+            }
+            let record = Self::body_from_json(command, body, pending, metadata, payload).map_err(
+                |e| match e.field() {
+                    frame if FRAMES.contains(&frame) => e,
+                    _ => e.within("body"),
+                },
+            )?;
             if flags.is_some_and(|flags| flags != record.flags()) {
-                let needed = record.flags();
-                return Err(JsonError::new(format!("the record has {needed}")).within("flags"));
+                let message = format!("the record has {}", record.flags());
+                return Err(JsonError::of_kind(ErrorKind::InvalidFlags, message).within("flags"));
             }
             Ok(record)
         })

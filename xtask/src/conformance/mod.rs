@@ -4,30 +4,34 @@
 //! member, is a failure: a vector that nobody runs proves nothing.
 
 mod checks;
+mod files;
+mod later;
 mod listed;
 mod members;
 mod msgpack;
 mod notation;
 mod ours;
+mod outcome;
 mod records;
 mod session;
 mod sheet;
 mod store;
 mod stored;
 mod stream;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod zmp;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::{Result, bail};
 
-use crate::report::{Table, say};
+use crate::report::say;
 use crate::tree;
+use files::Found;
 use members::Members;
-use sheet::{Check, Sheet};
+use sheet::{Check, Sheet, short};
 
 const FIXTURES: &str = "fixtures";
 const GOLDEN: &str = "../shared/golden";
@@ -35,7 +39,7 @@ const GOLDEN: &str = "../shared/golden";
 /// Runs the vectors of one kind of file.
 type Adapter = fn(&mut Members<'_>, &mut Sheet) -> Check;
 
-/// What a file says it is, and who runs it. The longer names go on after these words.
+/// What a file says it is, to the letter, and who runs it.
 const ADAPTERS: [(&str, Adapter); 20] = [
     (ours::FORMAT, ours::vectors),
     (
@@ -47,7 +51,7 @@ const ADAPTERS: [(&str, Adapter); 20] = [
         session::barrier,
     ),
     ("zlink-service-reply-relay-wire-v1", records::reply_relay),
-    ("service-wire-v1 actor join reply", records::join_reply),
+    (JOIN_REPLY, records::join_reply),
     ("actor-join-request-v1", records::join_request),
     ("user-spot-close-v1", records::spot_close),
     ("zlink-bound-session-replaced-v1", records::session_replaced),
@@ -68,35 +72,8 @@ const ADAPTERS: [(&str, Adapter); 20] = [
     ("stream-capture-v1", stream::capture),
 ];
 
-/// Behavior files, which describe what a later part does, and the members that list their cases.
-const LATER: [(&str, &[&str]); 3] = [
-    (
-        "zlink.framework.relocation-behavior",
-        &[
-            "commonLifecycle",
-            "optionalBranches",
-            "profiles",
-            "trafficScenarios",
-            "journeyScenarios",
-            "routeCacheCompareAndRemoveScenarios",
-            "idempotencyScenarios",
-            "terminalScenarios",
-            "statePolicies",
-        ],
-    ),
-    (
-        "zlink.framework.serial-execution",
-        &[
-            "accountingScenarios",
-            "arbitrationScenarios",
-            "sameOwnerCalls",
-        ],
-    ),
-    (
-        "zlink.framework.message-follow-suppression",
-        &["scenarios", "independentKeyMutations"],
-    ),
-];
+const JOIN_REPLY: &str = "service-wire-v1 actor join reply tail (command 20, originalOperationKind \
+                          actorJoin, type actor-join-reply-tail)";
 
 /// Runs the fixtures and the given folders; without folders also the golden vectors, if present.
 pub(crate) fn command(args: &[String]) -> Result<()> {
@@ -115,14 +92,34 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
         }
     }
     let mut results = Vec::new();
-    for folder in &folders {
-        for path in files_in(folder)? {
-            let text =
-                std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            results.push((shown(&path, &root), run(&text)));
+    for (index, folder) in folders.iter().enumerate() {
+        let found = Found::under(folder);
+        results.extend(run_all(&found, &root));
+        // What else our own fixtures hold is known: the contract and the corpus of the fuzzers.
+        if index > 0 {
+            for remark in found.remarks(&shown(folder, &root)) {
+                say(&outcome::wrapped(&remark, "", "    ").join("\n"));
+            }
         }
     }
-    report(&results)
+    outcome::report(&results)
+}
+
+/// What came of each file, under the name that is shown.
+fn run_all(found: &Found, root: &Path) -> Vec<(String, Sheet)> {
+    let mut results = Vec::new();
+    for path in &found.files {
+        let sheet = match std::fs::read(path) {
+            Ok(text) => run(&text),
+            Err(error) => broken(&format!("cannot be read: {error}")),
+        };
+        results.push((shown(path, root), sheet));
+    }
+    for (path, why) in &found.broken {
+        results.push((shown(path, root), broken(why)));
+    }
+    results.sort_by(|(left, _), (right, _)| left.cmp(right));
+    results
 }
 
 /// The path as it is shown: inside the project without the way to it.
@@ -133,24 +130,11 @@ fn shown(path: &Path, root: &Path) -> String {
         .to_string()
 }
 
-/// All JSON files of a folder and of the folders in it, sorted.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder)
-            .with_context(|| format!("cannot read the folder {}", folder.display()))?;
-        for entry in entries {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "json") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
+/// The sheet of a file that was not even read.
+fn broken(why: &str) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.fail("(file)", why);
+    sheet
 }
 
 /// Runs one file.
@@ -163,77 +147,28 @@ fn run(text: &[u8]) -> Sheet {
 }
 
 fn run_into(text: &[u8], sheet: &mut Sheet) -> Check {
-    let file: Value = serde_json::from_slice(text).map_err(|e| format!("not JSON: {e}"))?;
+    let file = strict::parse(text)?;
     let mut members = Members::of(&file)?;
     let mut said = None;
     for member in ["format", "schema", "fixture"] {
-        said = said.or(members.optional_text(member)?);
-    }
-    let said = said.ok_or("the file does not say its `format`")?;
-    if let Some((_, cases)) = LATER.iter().find(|(name, _)| *name == said) {
-        let count = cases.iter().map(|name| match &file[*name] {
-            Value::Array(cases) => cases.len(),
-            Value::Object(_) => 1,
-            _ => 0,
-        });
-        sheet.later(count.sum());
-        sheet.note("behavior of a later part: not run");
-        return Ok(());
-    }
-    let known = ADAPTERS.iter().find(|(name, _)| {
-        let rest = said.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    });
-    let (_, adapter) = known.ok_or_else(|| format!("format `{said}` is not understood"))?;
-    adapter(&mut members, sheet)?;
-    members.done()
-}
-
-/// Prints the table, the failures and the total; an error when anything failed.
-fn report(results: &[(String, Sheet)]) -> Result<()> {
-    let mut table = Table::new(["file", "vectors", "passed", "failed", "later part", "note"]);
-    let (mut vectors, mut passed, mut failed, mut later) = (0, 0, 0, 0);
-    for (path, sheet) in results {
-        let numbers = [
-            sheet.vectors(),
-            sheet.passed,
-            sheet.failures.len(),
-            sheet.later,
-        ];
-        let cells = numbers.map(|number| {
-            if number == 0 {
-                "-".to_owned()
-            } else {
-                number.to_string()
-            }
-        });
-        let [all, good, bad, rest] = &cells;
-        table.row([path, all, good, bad, rest, &sheet.notes.join("; ")]);
-        vectors += sheet.vectors();
-        passed += sheet.passed;
-        failed += sheet.failures.len();
-        later += sheet.later;
-    }
-    say(&table.to_string());
-    let mut details = Table::new(["failed", "vector", "why"]);
-    for (path, sheet) in results {
-        for failure in &sheet.failures {
-            let file = path.rsplit('/').next().unwrap_or(path);
-            details.row([file, &failure.name, &failure.what]);
+        if let Some(text) = members.optional_text(member)?
+            && said.replace(text).is_some()
+        {
+            return Err("the file says more than once what it is".to_owned());
         }
     }
-    if !details.is_empty() {
-        say(&format!("\n{details}"));
+    let said = said.ok_or("the file does not say its `format`")?;
+    if let Some(behavior) = later::BEHAVIORS.iter().find(|known| known.name == said) {
+        later::count(behavior, &mut members, sheet)?;
+    } else {
+        let known = ADAPTERS.iter().find(|(name, _)| *name == said);
+        let (_, adapter) =
+            known.ok_or_else(|| format!("format `{}` is not understood", short(said)))?;
+        adapter(&mut members, sheet)?;
     }
-    let files = results.len();
-    say(&format!(
-        "\ntotal: {files} files, {vectors} vectors, {passed} passed, {failed} failed, {later} for later parts"
-    ));
-    if failed > 0 {
-        bail!("conformance: {failed} of {vectors} vectors failed");
-    }
-    if vectors == 0 {
-        bail!("conformance: there is not a single vector");
+    members.done()?;
+    if sheet.vectors() == 0 && sheet.later == 0 {
+        return Err("there is not a single vector in the file".to_owned());
     }
     Ok(())
 }

@@ -64,10 +64,14 @@ impl Sheet {
 /// A text cut to a length that fits a terminal.
 pub(super) fn short(text: impl ToString) -> String {
     const MAX: usize = 160;
-    let text = text.to_string();
-    match text.char_indices().nth(MAX) {
+    cut(&text.to_string(), MAX)
+}
+
+/// A text of at most so many letters; a longer one says how long it was.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
-        None => text,
+        None => text.to_owned(),
     }
 }
 

@@ -5,7 +5,9 @@ use toml::{Table, Value};
 use crate::tree::{Files, Problem, texts};
 
 const INHERITED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
-const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+/// The tables of a manifest that hold dependencies.
+pub(super) const DEPENDENCIES: [&str; 3] =
+    ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// Cannot forbid unsafe code: the macro of a fuzz target expands to it.
 const FUZZ: &str = "crates/fuzz/Cargo.toml";

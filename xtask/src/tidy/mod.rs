@@ -2,6 +2,7 @@
 
 mod docs;
 mod manifests;
+mod pages;
 mod sources;
 
 use anyhow::Result;
@@ -43,6 +44,7 @@ fn check(files: &Files) -> Vec<Problem> {
     problems.extend(manifests::check(files));
     problems.extend(sources::check(files));
     problems.extend(docs::check(files));
+    problems.extend(pages::check(files));
     problems.extend(trailing_space(files));
     problems
 }

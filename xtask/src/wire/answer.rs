@@ -51,7 +51,7 @@ impl Serialize for Answer {
                 map.serialize_entry("message", &error.to_string())?;
             }
             Self::Unfit(refusal) => {
-                map.serialize_entry("error", "invalid-field")?;
+                map.serialize_entry("error", refusal.kind.as_str())?;
                 map.serialize_entry("field", &refusal.field)?;
                 map.serialize_entry("message", &refusal.message)?;
             }

@@ -1,8 +1,8 @@
 //! `cargo xtask wire`: the codec as a filter, for teams of other languages.
 //!
 //! One JSON request per line on standard input, one answer per line on standard output, flushed per
-//! line. `docs/decoding.md` says how values look; a line that is no request is answered with its
-//! number, and the next line is read.
+//! line. `docs/decoding.md` has the protocol and says how values look; a line that is no request is
+//! answered with its number, and the next line is read.
 
 mod answer;
 mod request;
@@ -17,7 +17,7 @@ use spotlane_wire::by_name;
 use crate::codec;
 use crate::run;
 use crate::wire::answer::Answer;
-use crate::wire::request::Request;
+use crate::wire::request::{Request, spoken};
 
 /// Runs until standard input ends.
 pub(crate) fn command(args: &[String]) -> Result<()> {
@@ -39,10 +39,7 @@ fn filter(mut requests: impl BufRead, mut answers: impl Write) -> Result<()> {
             return Ok(());
         }
         number = number.saturating_add(1);
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        match send(&answer(&line, number), &mut answers) {
+        match send(&answer(content(&line), number), &mut answers) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             sent => sent.context("cannot write to standard output")?,
         }
@@ -56,19 +53,22 @@ fn send(answer: &Answer, answers: &mut impl Write) -> std::io::Result<()> {
     answers.flush()
 }
 
+/// The line without its end, which is no part of the request.
+fn content(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
 fn answer(line: &[u8], number: u64) -> Answer {
+    if line.trim_ascii().is_empty() {
+        let message = "the line is empty; a request is a JSON object".to_owned();
+        return Answer::Bad(message, number);
+    }
     let request = match serde_json::from_slice(line) {
         Ok(request) => request,
         Err(error) => return Answer::Bad(spoken(&error), number),
     };
     perform(request).unwrap_or_else(|message| Answer::Bad(message, number))
-}
-
-/// serde counts lines inside of our one line, which would only confuse.
-fn spoken(error: &serde_json::Error) -> String {
-    error
-        .to_string()
-        .replace(" at line 1 column ", " at column ")
 }
 
 fn perform(request: Request) -> Result<Answer, String> {
@@ -82,7 +82,7 @@ fn perform(request: Request) -> Result<Answer, String> {
         }
         Request::Encode { record, pending } => {
             let pending = codec::pending_of(pending.as_deref())?;
-            match codec::encode(record, pending) {
+            match record.and_then(|record| codec::encode(record, pending)) {
                 Ok(frames) => Answer::Frames(frames),
                 Err(refusal) => Answer::Unfit(refusal),
             }
@@ -91,10 +91,13 @@ fn perform(request: Request) -> Result<Answer, String> {
             Ok(value) => Answer::Value(value),
             Err(error) => Answer::Refused(error),
         },
-        Request::EncodeType { name, value } => match named(&name)?.encode(value) {
-            Ok(bytes) => Answer::Bytes(bytes),
-            Err(error) => Answer::Unfit(error.into()),
-        },
+        Request::EncodeType { name, value } => {
+            let named = named(&name)?;
+            match value.and_then(|value| Ok(named.encode(value)?)) {
+                Ok(bytes) => Answer::Bytes(bytes),
+                Err(refusal) => Answer::Unfit(refusal),
+            }
+        }
     })
 }
 

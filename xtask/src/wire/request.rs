@@ -4,9 +4,15 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use spotlane_wire::json::Node;
 
-use crate::codec::bytes_of;
+use crate::codec::{Refusal, bytes_of};
+
+/// A record or value as it was given. A number that no field can hold makes no bad line: it is an
+/// invalid field like any other.
+pub(super) type Given = Result<Node, Refusal>;
 
 /// One line of input.
 #[derive(Debug)]
@@ -18,13 +24,13 @@ pub(super) enum Request {
     },
     /// A record to frames.
     Encode {
-        record: Node,
+        record: Given,
         pending: Option<String>,
     },
     /// Bytes to a value of a type.
     DecodeType { name: String, bytes: Bytes },
     /// A value of a type to bytes.
-    EncodeType { name: String, value: Node },
+    EncodeType { name: String, value: Given },
 }
 
 /// The members as they come, in any order.
@@ -34,10 +40,10 @@ struct Parts {
     frames: Option<Vec<String>>,
     /// Whether `pending` was there at all, and its value.
     pending: (bool, Option<String>),
-    record: Option<Node>,
+    record: Option<Box<RawValue>>,
     name: Option<String>,
     hex: Option<String>,
-    value: Option<Node>,
+    value: Option<Box<RawValue>>,
 }
 
 const MEMBERS: [&str; 7] = ["op", "frames", "pending", "record", "type", "hex", "value"];
@@ -100,7 +106,7 @@ impl Parts {
                 pending: std::mem::take(&mut self.pending).1,
             },
             "encode" => Request::Encode {
-                record: need(self.record.take(), "record", &op)?,
+                record: given(&need(self.record.take(), "record", &op)?, "record")?,
                 pending: std::mem::take(&mut self.pending).1,
             },
             "decode-type" => Request::DecodeType {
@@ -109,7 +115,7 @@ impl Parts {
             },
             "encode-type" => Request::EncodeType {
                 name: need(self.name.take(), "type", &op)?,
-                value: need(self.value.take(), "value", &op)?,
+                value: given(&need(self.value.take(), "value", &op)?, "value")?,
             },
             other => return Err(format!("there is no op `{other}`; the ops are {OPS}")),
         };
@@ -147,4 +153,66 @@ fn frames(frames: Vec<String>) -> Result<Vec<Bytes>, String> {
     frames
         .map(|(index, frame)| bytes(frame, &format!("frames[{index}]")))
         .collect()
+}
+
+fn given(raw: &RawValue, member: &str) -> Result<Given, String> {
+    let read = serde_json::from_str::<Node>(raw.get());
+    let bad = |error: &serde_json::Error| format!("`{member}`: {}", spoken(error));
+    match read {
+        Ok(node) => Ok(Ok(node)),
+        Err(error) => {
+            let value: Value = serde_json::from_str(raw.get()).map_err(|e| bad(&e))?;
+            odd_number(&value)
+                .map(|(path, number)| {
+                    let message = format!(
+                        "member '{path}': expected a number of at most 32 bits, found {number}"
+                    );
+                    Err(Refusal::of_field(&path, message))
+                })
+                .ok_or_else(|| bad(&error))
+        }
+    }
+}
+
+/// The first number that is not one of at most 32 bits, with its path.
+fn odd_number(value: &Value) -> Option<(String, String)> {
+    let within = |name: String, value: &Value| {
+        let (path, number) = odd_number(value)?;
+        let dot = if path.is_empty() || path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        Some((format!("{name}{dot}{path}"), number))
+    };
+    match value {
+        Value::Number(number) => {
+            let small = number.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
+            (!small).then(|| (String::new(), number.to_string()))
+        }
+        Value::Array(elements) => {
+            let mut elements = elements.iter().enumerate();
+            elements.find_map(|(index, element)| within(format!("[{index}]"), element))
+        }
+        Value::Object(members) => members
+            .iter()
+            .find_map(|(name, member)| within(name.clone(), member)),
+        _ => None,
+    }
+}
+
+/// An error of the JSON reader as it is answered. It counts lines inside of our one line, and it
+/// adds the place where it stood even to messages that name a member.
+pub(super) fn spoken(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let column = error.column();
+    let place = format!(" at line {} column {column}", error.line());
+    let Some(what) = said.strip_suffix(&place) else {
+        return said;
+    };
+    // Only "invalid type" and its like are messages of the library among the errors of data.
+    if error.is_data() && !what.starts_with("invalid ") {
+        return what.to_owned();
+    }
+    format!("{what} at column {column}")
 }

@@ -130,46 +130,169 @@ fn a_refused_value_names_the_field_without_the_body() {
     assert_eq!(answer["error"], "invalid-field");
 }
 
+/// What a refusal to encode this record says: kind, field, message.
+fn refusal(record: &Value) -> (String, String, String) {
+    let answer = ask_one(&json!({"op": "encode", "record": record}));
+    assert_eq!(answer["ok"], false, "{answer}");
+    let text = |member: &str| answer[member].as_str().unwrap().to_owned();
+    (text("error"), text("field"), text("message"))
+}
+
+/// WR-1, WR-2, WR-3
+#[test]
+fn a_refused_record_has_the_kind_that_a_decoder_would_give_it() {
+    let probe = |change: &Value| {
+        let mut record = json!({"command": 5, "body": {"probeId": "1"}});
+        for (name, value) in change.as_object().unwrap() {
+            record[name] = value.clone();
+        }
+        record
+    };
+    let payload = json!({"packetName": "a", "contentType": "b", "payload": ""});
+    let timed_out = json!({
+        "correlation": "1", "terminalResult": "timedOut", "failureCode": "none", "tail": {},
+    });
+    for (record, kind, field) in [
+        (probe(&json!({"command": 7})), "unknown-command", "command"),
+        (
+            probe(&json!({"command": 255})),
+            "unknown-command",
+            "command",
+        ),
+        (probe(&json!({"command": 256})), "invalid-field", "command"),
+        (
+            probe(&json!({"command": 1_u64 << 32})),
+            "invalid-field",
+            "command",
+        ),
+        (probe(&json!({"command": -1})), "invalid-field", "command"),
+        (probe(&json!({"command": 1.5})), "invalid-field", "command"),
+        (probe(&json!({"command": "5"})), "invalid-field", "command"),
+        (probe(&json!({"command": null})), "invalid-field", "command"),
+        (json!({"body": {}}), "invalid-field", "command"),
+        (probe(&json!({"flags": 1})), "invalid-flags", "flags"),
+        (probe(&json!({"flags": 256})), "invalid-field", "flags"),
+        (
+            probe(&json!({"payload": payload})),
+            "frame-count",
+            "payload",
+        ),
+        (probe(&json!({"metadata": []})), "frame-count", "metadata"),
+        (json!({"command": 16, "body": {}}), "frame-count", "payload"),
+        (
+            json!({"command": 20, "body": timed_out, "payload": payload}),
+            "invalid-field",
+            "payload",
+        ),
+        (probe(&json!({"name": null})), "invalid-field", "name"),
+        (probe(&json!({"name": 5})), "invalid-field", "name"),
+        (probe(&json!({"name": "hello"})), "invalid-field", "name"),
+        (
+            probe(&json!({"body": {"probeId": -1}})),
+            "invalid-field",
+            "probeId",
+        ),
+    ] {
+        let (said, place, message) = refusal(&record);
+        assert_eq!(
+            (said.as_str(), place.as_str()),
+            (kind, field),
+            "{record}: {message}"
+        );
+        assert!(
+            message.starts_with(&format!("member '{field}'")) || field == "probeId",
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_called_missing_and_frames_stand_beside_the_body() {
+    assert_eq!(refusal(&json!({"command": 5})).2, "member 'body': missing");
+    let reply = json!({"command": 20, "body": {
+        "correlation": "1", "terminalResult": "ok", "failureCode": "none",
+    }});
+    let (_, field, message) = refusal(&reply);
+    assert_eq!(field, "tail", "{message}");
+    assert!(message.ends_with("missing"), "{message}");
+    let (_, _, message) = refusal(&json!({"command": 16, "body": {}}));
+    assert_eq!(
+        message,
+        "member 'payload': the command has this frame always"
+    );
+    let (_, _, message) = refusal(&json!({"command": 16, "body": {"payload": {}}}));
+    assert_eq!(message, "member 'body.payload': not a member of this value");
+}
+
+#[test]
+fn a_number_that_no_field_can_hold_is_an_invalid_field_of_a_value_too() {
+    let value = json!([{"chunkOrder": 0}, {"chunkOrder": -3}]);
+    let answer = ask_one(&json!({"op": "encode-type", "type": "rid", "value": value}));
+    assert_eq!(answer["error"], "invalid-field");
+    assert_eq!(answer["field"], "[1].chunkOrder");
+    let twice = r#"{"op":"encode-type","type":"rid","value":{"a":1,"a":2}}"#;
+    let answer = ask(twice).remove(0);
+    assert_eq!(answer["error"], "bad-request");
+    assert_eq!(answer["message"], "`value`: member 'a' twice");
+}
+
+/// Every line has its answer, blank ones too: who counts lines stays in step.
 #[test]
 fn a_bad_line_is_answered_with_its_number_and_the_next_line_is_read() {
     let good = r#"{"op":"decode-type","type":"bool8","hex":"01"}"#;
     let lines = [
-        "no json",
-        good,
-        "   ",
-        "",
-        "[]",
-        r#"{"op":"transcode"}"#,
-        r#"{"frames":[]}"#,
-        r#"{"op":"decode"}"#,
-        r#"{"op":"decode","frames":[],"framez":1}"#,
-        r#"{"op":"decode","frames":[],"hex":"00"}"#,
-        r#"{"op":"decode","frames":[],"frames":[]}"#,
-        r#"{"op":"encode","record":{"command":1.5}}"#,
-        good,
+        ("no json", "column 2"),
+        (good, ""),
+        ("   ", "empty"),
+        ("", "empty"),
+        ("\r", "empty"),
+        ("[]", "request"),
+        (r#"{"op":"transcode"}"#, "`transcode`"),
+        (r#"{"frames":[]}"#, "`op`"),
+        (r#"{"op":"decode"}"#, "`frames`"),
+        (r#"{"op":"decode","frames":[],"framez":1}"#, "`framez`"),
+        (r#"{"op":"decode","frames":[],"hex":"00"}"#, "`hex`"),
+        (r#"{"op":"decode","frames":[],"frames":[]}"#, "twice"),
+        (good, ""),
+        ("\t", "empty"),
     ];
-    let answers = ask(&lines.join("\n"));
-    let numbers: Vec<_> = answers
-        .iter()
-        .map(|answer| answer["line"].as_u64())
-        .collect();
-    assert_eq!(numbers[0], Some(1));
-    assert_eq!(numbers[1], None);
-    assert_eq!(numbers[2..10], (5..13).map(Some).collect::<Vec<_>>());
-    assert_eq!(answers[10], json!({"ok": true, "value": true}));
-    let said = [
-        (2, "request"),
-        (3, "`transcode`"),
-        (4, "`op`"),
-        (5, "`frames`"),
-        (6, "`framez`"),
-        (7, "`hex`"),
-        (8, "twice"),
-    ];
-    for (index, word) in said {
-        let message = answers[index]["message"].as_str().unwrap();
+    let text: Vec<_> = lines.iter().map(|(line, _)| *line).collect();
+    let answers = ask(&text.join("\n"));
+    assert_eq!(answers.len(), lines.len());
+    for ((index, answer), (line, word)) in answers.iter().enumerate().zip(lines) {
+        if line == good {
+            assert_eq!(*answer, json!({"ok": true, "value": true}));
+            continue;
+        }
+        assert_eq!(answer["ok"], false);
+        assert_eq!(answer["error"], "bad-request");
+        assert_eq!(answer["line"], index + 1, "{answer}");
+        let message = answer["message"].as_str().unwrap();
         assert!(message.contains(word), "{message}");
     }
+    assert_eq!(ask(""), [""; 0], "no line");
+    assert_eq!(ask("\n").len(), 1);
+}
+
+#[test]
+fn a_bad_line_says_its_column_only_where_that_means_something() {
+    let said = |line: &str| ask(line).remove(0)["message"].as_str().unwrap().to_owned();
+    for end in ["", "\n", "\r\n"] {
+        let message = said(&format!("{{{end}"));
+        assert_eq!(message, "EOF while parsing an object at column 1");
+    }
+    let message = said(r#"{"op":"decode","frames":[],"a at line 1 column 2":0}"#);
+    assert!(
+        message.starts_with("`a at line 1 column 2` is not a member"),
+        "{message}"
+    );
+    assert!(message.ends_with("value"), "{message}");
+    assert_eq!(
+        said(r#"{"op":"decode","op":"decode"}"#),
+        "`op` is there twice"
+    );
+    let message = said(r#"{"op":"decode","frames":[1]}"#);
+    assert!(message.ends_with(" at column 26"), "{message}");
 }
 
 #[test]

@@ -276,8 +276,11 @@ impl FlatLayout for ReplyOutcome {
         } else {
             MeshOperationKind::None
         };
-        let tail = json::require("tail", object.node("tail"))
-            .and_then(|node| ReplyTail::from_json(kind, node).map_err(|e| e.within("tail")))?;
+        let tail = object
+            .node("tail")
+            .ok_or_else(|| JsonError::new("missing"))
+            .and_then(|node| ReplyTail::from_json(kind, node))
+            .map_err(|e| e.within("tail"))?;
         Ok(Self {
             terminal_result,
             failure_code,
