@@ -8,7 +8,6 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 use bytes::Bytes;
 use spotlane_bench::{Bench, bytes_per_second};
@@ -30,23 +29,22 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         .map(|at| at.wrapping_mul(0x9E37_79B1).to_be_bytes()[0])
         .collect();
     let state = Bytes::from(state);
-    let stream = Rc::new(Stream::new()?);
+    let stream = Stream::new()?;
     let (summary, chunks) = stream.encode(&state)?;
-    assert_eq!(stream.decode(&summary, &chunks)?, u64::from(STATE));
+    assert_eq!(decode(&summary, &chunks)?, u64::from(STATE));
     Ok(spotlane_bench::main(|bench| {
-        add(bench, stream, state, summary, chunks)
+        add(bench, stream, state, summary, chunks);
     }))
 }
 
 fn add(
     bench: &mut Bench,
-    stream: Rc<Stream>,
+    stream: Stream,
     state: Bytes,
     summary: EnvelopeSummary,
     chunks: Vec<Bytes>,
 ) {
     let slice = bench.slice();
-    let encoder = Rc::clone(&stream);
     let ours = state.clone();
     let copy = state.clone();
     bench
@@ -54,7 +52,7 @@ fn add(
             "stream.encode.64MiB",
             "MB/s",
             bytes_per_second(slice, STATE, move || {
-                encoder.encode(black_box(&ours)).is_ok()
+                stream.encode(black_box(&ours)).is_ok()
             }),
         )
         .peer(
@@ -66,7 +64,7 @@ fn add(
             "stream.decode.64MiB",
             "MB/s",
             bytes_per_second(slice, STATE, move || {
-                stream.decode(&summary, black_box(&chunks)).is_ok()
+                decode(&summary, black_box(&chunks)).is_ok()
             }),
         )
         .peer(
@@ -116,21 +114,21 @@ impl Stream {
         let (summary, chunks) = encoder.work(0)?.timers(0)?.ticks(0)?.finish()?;
         Ok((summary, chunks.into()))
     }
+}
 
-    fn decode(&self, summary: &EnvelopeSummary, chunks: &[Bytes]) -> Result<u64, Box<dyn Error>> {
-        let mut decoder = EnvelopeDecoder::new(summary.total_length);
-        let mut state = 0;
-        for chunk in chunks {
-            decoder.push(chunk.clone())?;
-            while let Some(item) = decoder.next_item()? {
-                if let EnvelopeItem::StateBytes(bytes) = item {
-                    state += u64::try_from(black_box(&bytes).len())?;
-                }
+fn decode(summary: &EnvelopeSummary, chunks: &[Bytes]) -> Result<u64, Box<dyn Error>> {
+    let mut decoder = EnvelopeDecoder::new(summary.total_length);
+    let mut state = 0;
+    for chunk in chunks {
+        decoder.push(chunk.clone())?;
+        while let Some(item) = decoder.next_item()? {
+            if let EnvelopeItem::StateBytes(bytes) = item {
+                state += u64::try_from(black_box(&bytes).len())?;
             }
         }
-        if decoder.finish()? != summary.checksum_crc32c {
-            return Err("the checksum differs".into());
-        }
-        Ok(state)
     }
+    if decoder.finish()? != summary.checksum_crc32c {
+        return Err("the checksum differs".into());
+    }
+    Ok(state)
 }
