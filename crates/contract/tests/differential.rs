@@ -149,7 +149,10 @@ impl Codec for Defective {
                 }
                 Ok(record)
             }
-            (Defect::AcceptsHopCount, Err(refusal)) if refusal.field == "messageFollowHopCount" => {
+            (Defect::AcceptsHopCount, Err(refusal))
+                if refusal.field == "messageFollowHopCount"
+                    && refusal.kind == spotlane_contract::Kind::InvalidField =>
+            {
                 let mut frames = frames.to_vec();
                 frames[refusal.frame][refusal.offset] = 8;
                 self.judge.decode_record(&frames, pending)
