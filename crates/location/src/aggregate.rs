@@ -49,6 +49,11 @@ impl VerifiedAggregate {
     pub fn list(&self) -> &MemberList {
         &self.list
     }
+
+    /// The record for the side that goes on with a move after a crash; each operation checks whose it is.
+    pub fn into_held(self) -> (HeldAggregate, MemberList) {
+        (HeldAggregate { seen: self.seen }, self.list)
+    }
 }
 
 /// The record of a move in the hands of the side that may change it.
@@ -400,6 +405,38 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
             return Err(LocationError::Call {
                 rule: "the payload points at no aggregate",
             });
+        }
+        let change = authority::preserve_in_aggregate(member, held, payload)?;
+        Self::active(member.object(), self.run(&mut effort, change).await?)
+    }
+
+    /// Removes the pointer to a record that was never written, after a source that failed before (ST-86, ST-89).
+    ///
+    /// Only the owner in the row can write that record, and only the owner can call this.
+    ///
+    /// # Errors
+    /// By recovery, as [`Repository::preserve`](Repository::preserve); a conflict when there is a record.
+    pub async fn unpoint_unprepared(
+        &self,
+        held: &HeldLease,
+        member: &ActiveObject,
+        payload: &AuthorityPayload,
+        until: Monotonic,
+    ) -> Result<ActiveObject, LocationError> {
+        let mut effort = self.admitted(held, until)?;
+        let relocation = member
+            .aggregate()
+            .filter(|_| authority::aggregate_of(payload).is_none());
+        let relocation = relocation.ok_or(LocationError::Call {
+            rule: "the row points at an aggregate and the payload does not",
+        })?;
+        if effort
+            .read(&key::aggregate(relocation))
+            .await?
+            .found()
+            .is_some()
+        {
+            return Err(LocationError::conflict(Conflict::Aggregate));
         }
         let change = authority::preserve_in_aggregate(member, held, payload)?;
         Self::active(member.object(), self.run(&mut effort, change).await?)

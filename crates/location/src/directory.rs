@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use spotlane_store::{
     Condition, Cursor, KeyPrefix, Mutation, ReadOutcome, Row, ScanOutcome, ScanRequest, StoreKey,
-    StoreProvider, StoreValue, WriteRequest,
+    StoreProvider, StoreTime, StoreValue, WriteRequest,
 };
 use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::{MeshName, OwnerId};
@@ -201,8 +201,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let mut leases: HashMap<(OwnerId, OwnerLeaseGeneration), Option<LiveLease>> =
             HashMap::new();
         let mut candidates = Vec::new();
-        for row in rows {
-            let descriptor = seen(row)?;
+        for (row, store_now) in rows {
+            let descriptor = seen(row, store_now)?;
             let owner = (
                 descriptor.row.owner_id.clone(),
                 descriptor.row.lease_generation,
@@ -245,8 +245,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         &self,
         effort: &mut Effort<'_, P, T>,
         prefix: &KeyPrefix,
-    ) -> Result<Vec<Row>, LocationError> {
-        let mut rows: Vec<Row> = Vec::new();
+    ) -> Result<Vec<(Row, StoreTime)>, LocationError> {
+        let mut rows: Vec<(Row, StoreTime)> = Vec::new();
         let mut cursor = None;
         loop {
             let request = ScanRequest::new(prefix.clone(), SCAN_ROWS, cursor.take())?;
@@ -257,7 +257,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
                 continue;
             };
             cursor = page.next().cloned();
-            rows.extend(page.into_rows());
+            let store_now = page.store_now();
+            rows.extend(page.into_rows().into_iter().map(|row| (row, store_now)));
             if cursor.is_none() || rows.len() >= DISCOVERED_NODES_MAX {
                 return Ok(rows);
             }
@@ -306,13 +307,13 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     }
 }
 
-fn seen(row: Row) -> Result<Seen<NodeDescriptorRow>, RecordError> {
+fn seen(row: Row, store_now: StoreTime) -> Result<Seen<NodeDescriptorRow>, RecordError> {
     let key: StoreKey = row.key;
     let found = spotlane_store::Found {
         value: row.value,
         version: row.version,
         expires_at: row.expires_at,
-        store_now: spotlane_store::StoreTime::from_unix_millis(0),
+        store_now,
     };
     Seen::read(&key, found)
 }

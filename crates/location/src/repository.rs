@@ -21,7 +21,7 @@ use crate::time::{Monotonic, Timing};
 
 /// The location repository: authority operations, directory and aggregates over one store.
 ///
-/// Every operation takes the moment until which it may try. It tries at least once, and again while the state that it
+/// Every operation takes the moment until which it may try. It tries again while the state that it
 /// began with and the caller's own eligibility hold (ST-71). Its result is never a guess: success means that the row says
 /// so, a conflict means that it changed nothing, and what could not be settled is
 /// [`LocationError::Indeterminate`] (ST-72).

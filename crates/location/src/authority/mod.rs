@@ -8,6 +8,12 @@
 //!    +---------------- delete -------------+
 //! ```
 //!
+//! ```compile_fail
+//! use spotlane_location::authority::ReservedObject;
+//! // ST-70: what is reserved is not closed, moved or deleted.
+//! fn close(reserved: ReservedObject) { let _ = reserved.closing(); }
+//! ```
+//!
 //! What must not happen cannot be called: only an [`ActiveObject`] can be preserved, moved or deleted, so a reserved row
 //! never is (ST-70); only a [`ClosingObject`] can be reincarnated; only a [`PreparedTarget`] can become the owner (RL-20).
 //! Each operation is a plan, pure, in `ops`; [`Repository`](crate::Repository) has the one runner that sends them.

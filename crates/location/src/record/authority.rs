@@ -1,5 +1,7 @@
 //! The row that says who owns an object (ST-51).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use spotlane_store::{KeyLabel, StoreKey};
@@ -133,6 +135,43 @@ pub struct PendingCreation {
     /// Its size in bytes.
     #[serde(with = "request_size")]
     pub request_encoded_size: CreationRequestSize,
+}
+
+/// How a request stands in its reference.
+const INLINE: &str = "inline-v1:";
+
+impl PendingCreation {
+    /// A creation whose request stands in the row itself.
+    ///
+    /// # Errors
+    /// The request is longer than a reference can hold.
+    pub fn inline(
+        reservation_id: ReservationId,
+        request: &[u8],
+    ) -> Result<Self, spotlane_types::ValueError> {
+        let text = format!("{INLINE}{}", URL_SAFE_NO_PAD.encode(request));
+        let size = u32::try_from(request.len()).unwrap_or(u32::MAX);
+        Ok(Self {
+            reservation_id,
+            request_content_reference: CreationContentReference::new(&text)?,
+            request_sha256: key::sha256(request),
+            request_encoded_size: CreationRequestSize::new(size)?,
+        })
+    }
+
+    /// The request, if it is what the row says: of its form, size and digest. Otherwise no factory runs and the creation
+    /// has failed (RL-84).
+    pub fn request(&self) -> Option<Bytes> {
+        let text = self
+            .request_content_reference
+            .as_str()
+            .strip_prefix(INLINE)?;
+        let request = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let size = u32::try_from(request.len()).ok()?;
+        let same =
+            size == self.request_encoded_size.get() && key::sha256(&request) == self.request_sha256;
+        same.then(|| Bytes::from(request))
+    }
 }
 
 mod request_size {

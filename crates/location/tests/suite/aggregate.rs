@@ -310,6 +310,35 @@ async fn an_aborted_move_leaves_everything_with_the_source() {
     assert_eq!(owners(&b, &unit).await, all(Some("a")));
 }
 
+/// ST-86, ST-89: pointers to a record that was never written leave the source the owner, which can take them back.
+#[tokio::test]
+async fn pointers_without_a_record_are_taken_back_by_the_owner() {
+    let (store, _) = memory();
+    let Unit {
+        source: a, members, ..
+    } = unit(&store).await;
+    let member = &members[0];
+    let payload = steady(&a, member);
+    let refused = a
+        .repository
+        .unpoint_unprepared(&a.held, member, &payload, a.until())
+        .await;
+    assert_eq!(conflict(refused), Conflict::Aggregate);
+    let delete = Mutation::Delete {
+        key: key::aggregate(move_id()),
+    };
+    let request = WriteRequest::new(vec![], vec![delete]).unwrap();
+    assert!(store.write(request).await.unwrap().applied().is_some());
+    let found = a.repository.find(member.object(), a.until()).await.unwrap();
+    assert!(matches!(found, Resolved::Ready(route) if route.owner_id == *a.held.lease().owner()));
+    let taken = a
+        .repository
+        .unpoint_unprepared(&a.held, member, &payload, a.until())
+        .await
+        .unwrap();
+    assert_eq!(taken.aggregate(), None);
+}
+
 /// ST-87: of two targets one commits; after it the source can no longer give up.
 #[tokio::test]
 async fn one_target_commits_and_nobody_after_it() {

@@ -1,12 +1,17 @@
 //! The authority operations one by one (ST section 7, RL-10 to RL-16).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use spotlane_location::authority::{Authority, PreparedTarget, Reservation, TerminalRecord};
 use spotlane_location::counter::Counter;
 use spotlane_location::record::{AllocationState, DescriptorName, SlotCount};
 use spotlane_location::{Conflict, LocationError, Stale, key};
-use spotlane_store::{BoxedStore, Mutation, StoreProvider, Ttl, WriteRequest};
+use spotlane_store::{
+    BoxedStore, Mutation, ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey,
+    StoreProvider, Ttl, WriteOutcome, WriteRequest,
+};
 use spotlane_types::id::OperationId;
 use spotlane_types::kind::SpotAuthorityState;
 
@@ -17,7 +22,7 @@ async fn two_hosts(store: &BoxedStore) -> (Host, Host) {
     (a, Host::start("b", store, store.clone()).await)
 }
 
-async fn put(store: &BoxedStore, key: spotlane_store::StoreKey, value: &str) {
+async fn put(store: &BoxedStore, key: StoreKey, value: &str) {
     let put = Mutation::put(key, value.to_owned(), None).unwrap();
     let applied = store
         .write(WriteRequest::new(vec![], vec![put]).unwrap())
@@ -26,7 +31,7 @@ async fn put(store: &BoxedStore, key: spotlane_store::StoreKey, value: &str) {
     assert!(applied.applied().is_some());
 }
 
-async fn text(store: &BoxedStore, key: spotlane_store::StoreKey) -> String {
+async fn text(store: &BoxedStore, key: StoreKey) -> String {
     let found = store.read(&key).await.unwrap().found().unwrap();
     String::from_utf8(found.value.as_bytes().to_vec()).unwrap()
 }
@@ -184,6 +189,48 @@ async fn new_owner_moves_the_object() {
     ));
     let late = a.repository.delete(&a.held, &before, a.until()).await;
     assert_eq!(conflict(late.unwrap_err()), Conflict::Changed);
+}
+
+/// Counts what reaches a store.
+#[derive(Clone)]
+struct Counting(BoxedStore, Arc<AtomicUsize>);
+
+impl StoreProvider for Counting {
+    async fn read(&self, key: &StoreKey) -> Result<ReadOutcome, StoreError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.read(key).await
+    }
+
+    async fn write(&self, request: WriteRequest) -> Result<WriteOutcome, StoreError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.write(request).await
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<ScanOutcome, StoreError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.scan(request).await
+    }
+}
+
+/// Issue 3: one owner change is one round trip once the counter is known.
+#[tokio::test]
+async fn an_owner_change_is_one_round_trip() {
+    let (store, _) = memory();
+    let a = Host::start("a", &store, store.clone()).await;
+    let rows = [a.create("one").await, a.create("two").await];
+    let count = Arc::new(AtomicUsize::new(0));
+    let counting = BoxedStore::new(Counting(store.clone(), Arc::clone(&count)));
+    let b = Host::start("b", &store, counting).await;
+    b.repository
+        .new_owner(&b.prepared("one"), &rows[0], b.until())
+        .await
+        .unwrap();
+    let before = count.load(Ordering::SeqCst);
+    b.repository
+        .new_owner(&b.prepared("two"), &rows[1], b.until())
+        .await
+        .unwrap();
+    assert_eq!(count.load(Ordering::SeqCst) - before, 1);
 }
 
 /// RL-20: the proof of a prepared target cannot be made for another host's lease.

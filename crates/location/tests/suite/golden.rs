@@ -8,11 +8,14 @@ use std::path::Path;
 use serde_json::Value;
 use spotlane_location::counter::Counter;
 use spotlane_location::key;
-use spotlane_location::record::{AuthorityRow, NodeDescriptorRow, OwnerLeaseRow, Record};
+use spotlane_location::record::{
+    AuthorityRow, NodeDescriptorRow, OwnerLeaseRow, PendingCreation, Record,
+};
 use spotlane_store::StoreKey;
 use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::count::CreationRequestSize;
 use spotlane_types::generation::NodeGeneration;
-use spotlane_types::id::{MeshName, NodeRid, OperationId, OwnerId};
+use spotlane_types::id::{MeshName, NodeRid, OperationId, OwnerId, Sha256};
 
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 fn golden(name: &str) -> Option<Value> {
@@ -78,6 +81,32 @@ fn rows_are_written_byte_for_byte_as_in_the_vectors() {
         seen += 1;
     }
     assert_eq!(seen, 4);
+}
+
+/// RL-84: a request is taken only when form, size and digest are what the row says.
+#[test]
+fn a_creation_request_is_read_or_refused_as_in_the_vectors() {
+    let Some(file) = golden("store-record-v1.json") else {
+        return;
+    };
+    let of = |case: &Value| PendingCreation {
+        reservation_id: "r".parse().unwrap(),
+        request_content_reference: text(case, "reference").parse().unwrap(),
+        request_sha256: Sha256::new(unhex(text(case, "requestSha256")).try_into().unwrap()),
+        request_encoded_size: CreationRequestSize::new(30).unwrap(),
+    };
+    let cases = &file["creationContentReference"];
+    for case in cases["accepted"].as_array().unwrap() {
+        let payload = unhex(text(case, "payloadHex"));
+        assert_eq!(of(case).request().unwrap(), payload);
+        assert_eq!(
+            PendingCreation::inline("r".parse().unwrap(), &payload).unwrap(),
+            of(case)
+        );
+    }
+    for case in cases["rejected"].as_array().unwrap() {
+        assert_eq!(of(case).request(), None, "{}", text(case, "name"));
+    }
 }
 
 /// ST section 5: every logical key that this product uses.

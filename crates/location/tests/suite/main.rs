@@ -1,6 +1,10 @@
 //! The location repository against real and faulty stores. One program, so that it is linked once.
 
-#![expect(clippy::unwrap_used, reason = "a test file")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers outside of test functions"
+)]
 
 mod aggregate;
 mod authority;

@@ -69,7 +69,7 @@ async fn an_authority_row_with_an_expiry_is_corruption() {
         &store,
         key,
         row,
-        Some(Ttl::new(Duration::from_secs(60)).unwrap()),
+        Some(Ttl::new(Duration::from_mins(1)).unwrap()),
     )
     .await;
     let error = host

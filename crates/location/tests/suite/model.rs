@@ -130,7 +130,7 @@ impl Dice {
 /// What an operation said.
 #[derive(Debug)]
 enum Said {
-    Row(StoreVersion, AuthorityRow),
+    Row(StoreVersion, Box<AuthorityRow>),
     Gone,
     Unknown,
     #[expect(dead_code, reason = "shown when the judge objects")]
@@ -140,7 +140,7 @@ enum Said {
 
 fn said(outcome: Result<ActiveObject, LocationError>) -> Said {
     match outcome {
-        Ok(active) => Said::Row(active.version().clone(), active.row().clone()),
+        Ok(active) => Said::Row(active.version().clone(), Box::new(active.row().clone())),
         Err(error) => failed(error),
     }
 }
@@ -178,7 +178,9 @@ async fn operate(host: &Host, id: &str, first: &Authority, kind: usize) -> Said 
                 .reserve(&host.held, &candidate, reservation, until)
                 .await
             {
-                Ok(reserved) => Said::Row(reserved.version().clone(), reserved.row().clone()),
+                Ok(reserved) => {
+                    Said::Row(reserved.version().clone(), Box::new(reserved.row().clone()))
+                }
                 Err(error) => failed(error),
             }
         }
@@ -243,7 +245,7 @@ fn judge(said: &Said, done: &[Applied], about: &str) {
                 },
             ],
         ) => {
-            assert_eq!((version, row), (v, r), "{about}");
+            assert_eq!((version, &**row), (v, r), "{about}");
         }
         (Said::Gone, [Applied { row: None, .. }])
         | (Said::Unknown, [] | [_])
@@ -345,7 +347,7 @@ async fn schedule(seed: u64) -> [usize; 3] {
 async fn no_fault_makes_an_operation_lie() {
     let mut total = [0; 3];
     for seed in 0..SCHEDULES {
-        for (sum, count) in total.iter_mut().zip(schedule(seed).await) {
+        for (sum, count) in total.iter_mut().zip(Box::pin(schedule(seed)).await) {
             *sum += count;
         }
     }
@@ -379,14 +381,14 @@ async fn the_judge_sees_a_lie() {
     let lies: [Box<dyn Fn() + Send + std::panic::UnwindSafe>; 3] = [
         Box::new({
             let (version, row) = (version.clone(), row.clone());
-            move || judge(&Said::Row(version.clone(), row.clone()), &[], "")
+            move || judge(&Said::Row(version.clone(), Box::new(row.clone())), &[], "")
         }),
         Box::new({
             let done = [entry(0, row.clone())];
             move || judge(&conflict(), &done, "")
         }),
         Box::new({
-            let history = [entry(0, row.clone()), entry(1, second)];
+            let history = [entry(0, row), entry(1, second)];
             move || judge_history(&history, "")
         }),
     ];

@@ -2,7 +2,7 @@
 
 use spotlane_location::key;
 use spotlane_location::record::{
-    AuthorityRow, NodeDescriptorRow, OwnerLeaseRow, Record, RecordError,
+    AuthorityRow, NodeDescriptorRow, OwnerLeaseRow, PendingCreation, Record, RecordError,
 };
 use spotlane_store::StoreKey;
 use spotlane_types::authority_key::AuthorityKey;
@@ -46,6 +46,28 @@ async fn a_descriptor_survives_its_encoding() {
         NodeDescriptorRow::decode(&row.key(), &row.encode()).unwrap(),
         row
     );
+}
+
+/// RL-84: a request of our own comes back; one that was changed does not.
+#[test]
+fn an_inline_request_is_checked_against_its_row() {
+    let pending = PendingCreation::inline("r".parse().unwrap(), b"make room").unwrap();
+    assert_eq!(pending.request().unwrap(), "make room");
+    let other = PendingCreation::inline("r".parse().unwrap(), b"make rooM").unwrap();
+    let reference = other.request_content_reference;
+    let changed = PendingCreation {
+        request_content_reference: reference,
+        ..pending.clone()
+    };
+    assert_eq!(changed.request(), None);
+    let size = pending.request_encoded_size.get() + 1;
+    let size = spotlane_types::count::CreationRequestSize::new(size).unwrap();
+    let longer = PendingCreation {
+        request_encoded_size: size,
+        ..pending
+    };
+    assert_eq!(longer.request(), None);
+    PendingCreation::inline("r".parse().unwrap(), &[0; 4_000]).unwrap_err();
 }
 
 /// ST-50: an unknown version is told as such, whatever else the row holds.
