@@ -1,6 +1,6 @@
 //! The owner lease of a host: the one thing that says that it runs and may write (ST-60 to ST-63).
 //!
-//! [`plan`] decides, with time as an argument; [`LeaseKeeper`] sends. A [`HeldLease`] is the only way to act for a host:
+//! The module `plan` decides, with time as an argument; [`LeaseKeeper`] sends. A [`HeldLease`] is the only way to act for a host:
 //! it comes from a claim or a renewal that the store confirmed, and from nothing else.
 
 mod keeper;
