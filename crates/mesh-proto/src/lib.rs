@@ -1,6 +1,7 @@
 //! The decisions of a mesh link, without sockets, clocks or tasks.
 //!
 //! * [`zmp`] turns bytes into messages and back: framing, handshake and envelopes of ZMP v1.
+//! * [`admission`] decides who is a peer, [`liveness`] for how long, [`pending`] holds its requests.
 //! * [`bound`] has every limit and time by name.
 //!
 //! Layer 2, pure: events and time go in, effects come out ([`Machine`]). The crate never does I/O,
@@ -24,8 +25,13 @@
     )
 )]
 
+pub mod admission;
 pub mod bound;
+pub mod liveness;
 mod machine;
+pub mod pending;
+#[cfg(test)]
+mod sample;
 pub mod zmp;
 
 pub use machine::Machine;
