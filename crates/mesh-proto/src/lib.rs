@@ -29,6 +29,7 @@ pub mod admission;
 pub mod bound;
 pub mod liveness;
 mod machine;
+pub mod peers;
 pub mod pending;
 #[cfg(test)]
 mod sample;

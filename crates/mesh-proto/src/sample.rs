@@ -10,6 +10,8 @@ use spotlane_wire::descriptor::{
     ChannelEntry, Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
 };
 
+use crate::zmp::{Lane, PairKey, PeerReady};
+
 pub(crate) fn rid(text: &str) -> NodeRid {
     NodeRid::new(text.as_bytes()).unwrap()
 }
@@ -45,5 +47,14 @@ pub(crate) fn descriptor(name: &str) -> RouteMeshAdmission {
             stateful_capabilities: None,
             maintenance_wave: None,
         },
+    }
+}
+
+pub(crate) fn ready(id: NodeRid, key: PairKey, lane: Lane) -> PeerReady {
+    PeerReady {
+        id,
+        key,
+        lane,
+        receive_limit: None,
     }
 }
