@@ -1,14 +1,23 @@
 //! Values for tests.
 
-use spotlane_types::count::{ApplicationVersion, CapacityLimit, PendingCapacityLimit, Weight};
+use bytes::Bytes;
+use spotlane_types::count::{
+    ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight,
+};
 use spotlane_types::generation::{DescriptorRevision, NodeGeneration};
 use spotlane_types::id::{
-    ChannelName, Endpoint, MeshName, NodeRid, ProtocolCapability, SecurityIdentity,
+    ChannelName, ContentType, Endpoint, MeshName, NodeRid, PacketName, ProtocolCapability,
+    SecurityIdentity,
 };
-use spotlane_types::kind::{ObjectRole, RuntimeState};
+use spotlane_types::kind::{FailureCode, ObjectRole, RuntimeState, TerminalResult};
+use spotlane_wire::Record;
+use spotlane_wire::blob::PayloadBytes;
+use spotlane_wire::command::message::{NodeRequest, NodeSend};
+use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
 use spotlane_wire::descriptor::{
     ChannelEntry, Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
 };
+use spotlane_wire::payload::ApplicationPayload;
 
 use crate::zmp::{Lane, PairKey, PeerReady};
 
@@ -57,4 +66,42 @@ pub(crate) fn ready(id: NodeRid, key: PairKey, lane: Lane) -> PeerReady {
         lane,
         receive_limit: None,
     }
+}
+
+fn payload() -> ApplicationPayload {
+    ApplicationPayload {
+        packet_name: PacketName::new("p").unwrap(),
+        content_type: ContentType::new("c").unwrap(),
+        payload: PayloadBytes::new(Bytes::from_static(b"hi")).unwrap(),
+    }
+}
+
+pub(crate) fn node_send() -> Record {
+    NodeSend {
+        metadata: None,
+        payload: payload(),
+    }
+    .into()
+}
+
+pub(crate) fn node_request(correlation: u64) -> Record {
+    NodeRequest {
+        correlation: Correlation::new(correlation).unwrap(),
+        metadata: None,
+        payload: payload(),
+    }
+    .into()
+}
+
+pub(crate) fn reply(correlation: u64) -> Record {
+    Reply {
+        correlation: Correlation::new(correlation).unwrap(),
+        outcome: ReplyOutcome {
+            terminal_result: TerminalResult::Ok,
+            failure_code: FailureCode::None,
+            tail: ReplyTail::None,
+        },
+        payload: Some(payload()),
+    }
+    .into()
 }

@@ -2,7 +2,11 @@
 //!
 //! The capture is read where it stands beside the project and is not part of it. Without it these
 //! tests check nothing and say so.
-#![expect(clippy::unwrap_used, reason = "helpers of a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of a test, which say when they test nothing"
+)]
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -134,6 +134,15 @@ fn a_dialler_repeats_its_hello_and_both_sides_give_up_after_fifteen_seconds() {
     assert_eq!(out, [AdmissionEffect::End(AdmissionEnd::NotAdmitted)]);
 }
 
+fn discovered(endpoint: &str, generation: u64, security: &str) -> Expected {
+    Expected::Discovered {
+        node: rid("a"),
+        endpoint: Endpoint::new(endpoint).unwrap(),
+        generation: NodeGeneration::new(generation).unwrap(),
+        security_identity: SecurityIdentity::new(security).unwrap(),
+    }
+}
+
 /// TR-72, TR-78, TR-81
 #[test]
 fn each_fault_of_a_descriptor_has_its_reason() {
@@ -145,12 +154,6 @@ fn each_fault_of_a_descriptor_has_its_reason() {
         reject_of(&out).unwrap()
     };
     let plain = || changed(|_| {});
-    let discovered = |endpoint: &str, generation, security: &str| Expected::Discovered {
-        node: rid("a"),
-        endpoint: Endpoint::new(endpoint).unwrap(),
-        generation: NodeGeneration::new(generation).unwrap(),
-        security_identity: SecurityIdentity::new(security).unwrap(),
-    };
     let expecting = |expected| Terms {
         expected,
         ..terms()

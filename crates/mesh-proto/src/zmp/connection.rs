@@ -313,7 +313,7 @@ impl Connection {
         if frame.flags.is_special() {
             out.push(ConnectionEffect::Dropped(Dropped::Special));
         } else if frame.flags.is_control() {
-            match self.control(&frame.body, &assembler) {
+            match Self::control(&frame.body, &assembler) {
                 Ok(dropped) => out.push(ConnectionEffect::Dropped(dropped)),
                 Err(Refusal::PeerSentError) => {
                     return self.peer_error(frame.body.get(1..).unwrap_or_default(), out);
@@ -325,7 +325,11 @@ impl Connection {
                 Ok(None) => {}
                 Ok(Some(frames)) => out.push(match Message::classify(lane, frames) {
                     Message::Misplaced => ConnectionEffect::Dropped(Dropped::Misplaced),
-                    message => ConnectionEffect::Message(message),
+                    message @ (Message::Plain(_)
+                    | Message::Request { .. }
+                    | Message::Reply { .. }
+                    | Message::ErrorReply { .. }
+                    | Message::CompletionControl(_)) => ConnectionEffect::Message(message),
                 }),
                 Err(_) => return self.end(ConnectionEnd::Overlong, out),
             }
@@ -333,8 +337,8 @@ impl Connection {
         self.stage = Stage::Open(lane, assembler);
     }
 
-    /// A control frame after READY (TR-16, TR-21).
-    fn control(&self, body: &[u8], assembler: &Assembler) -> Result<Dropped, Refusal> {
+    /// A control frame after READY (TR-16, TR-20, TR-21).
+    fn control(body: &[u8], assembler: &Assembler) -> Result<Dropped, Refusal> {
         match body.first() {
             Some(&ERROR) => return Err(Refusal::PeerSentError),
             Some(&READY) => return Err(Refusal::DuplicateReady),

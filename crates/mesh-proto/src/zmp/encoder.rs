@@ -13,7 +13,7 @@ const SPLIT_MIN: usize = 512;
 /// The bytes of one message, ready for a vectored write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    parts: Vec<Bytes>,
+    pieces: Vec<Bytes>,
     charge: u64,
     body_bytes: u64,
 }
@@ -22,14 +22,14 @@ impl Parts {
     /// Bytes that are no message: the handshake. They are not charged.
     pub(crate) fn of_control(bytes: Bytes) -> Self {
         Self {
-            parts: vec![bytes],
+            pieces: vec![bytes],
             ..Self::default()
         }
     }
 
     /// The parts in order.
     pub fn as_slice(&self) -> &[Bytes] {
-        &self.parts
+        &self.pieces
     }
 
     /// What the message takes of the budget of its lane: 64 bytes and the body, per frame (TR-50).
@@ -44,7 +44,7 @@ impl Parts {
 
     /// Everything in one buffer. Copies; meant for tests and tools.
     pub fn to_bytes(&self) -> Bytes {
-        self.parts.concat().into()
+        self.pieces.concat().into()
     }
 }
 
@@ -124,13 +124,13 @@ impl Writer {
             self.heads.extend_from_slice(body);
         } else {
             self.flush();
-            self.out.parts.push(body.clone());
+            self.out.pieces.push(body.clone());
         }
     }
 
     fn flush(&mut self) {
         if !self.heads.is_empty() {
-            self.out.parts.push(self.heads.split().freeze());
+            self.out.pieces.push(self.heads.split().freeze());
         }
     }
 
