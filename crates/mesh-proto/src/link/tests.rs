@@ -127,16 +127,13 @@ fn submit(id: u64, record: Record, awaits: Option<Awaits>) -> LinkEvent {
     }))
 }
 
-fn awaits(correlation: u64, millis: u64) -> Option<Awaits> {
-    Some(Awaits {
-        correlation: Correlation::new(correlation).unwrap(),
+fn request(id: u64, millis: u64) -> LinkEvent {
+    let awaits = Awaits {
+        correlation: Correlation::new(id).unwrap(),
         kind: MeshOperationKind::NodeRequest,
         deadline: at(millis),
-    })
-}
-
-fn request(id: u64, millis: u64) -> LinkEvent {
-    submit(id, node_request(id), awaits(id, millis))
+    };
+    submit(id, node_request(id), Some(awaits))
 }
 
 fn completed(id: u64, outcome: Outcome) -> LinkEffect {
@@ -188,7 +185,7 @@ fn admission_sends_the_first_probe_and_only_a_matching_ack_makes_the_peer_respon
         LinkEffect::Admitted(_),
         LinkEffect::Write(Lane::Application, _),
         LinkEffect::Write(Lane::Completion, first),
-    ] = order_of(&out)
+    ] = &out[..]
     else {
         panic!("{out:?}");
     };
