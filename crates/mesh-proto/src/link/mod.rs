@@ -7,7 +7,7 @@
 //! | ended | closed | everything is ignored |
 //!
 //! A lane that ends takes the link with it (TR-58), so a link has one generation and its requests end
-//! with it. The driver makes a new link for the next generation.
+//! with it. The driver makes a new link for the next generation, to which nothing passes over (TR-91).
 
 mod class;
 mod effect;

@@ -67,10 +67,14 @@ fn dialled() -> Link {
 
 /// HELLO and READY of an acceptor `a`.
 fn handshake(lane: Lane) -> Bytes {
+    handshake_of(key(), lane)
+}
+
+fn handshake_of(key: PairKey, lane: Lane) -> Bytes {
     let mut out = Vec::new();
     let mut peer = crate::zmp::Connection::accept(settings("a").connection(), at(0), &mut out);
     let mut ours = Vec::new();
-    crate::zmp::Connection::dial(settings("b").connection(), key(), lane, at(0), &mut ours);
+    crate::zmp::Connection::dial(settings("b").connection(), key, lane, at(0), &mut ours);
     let [ConnectionEffect::Write(bytes)] = &ours[..] else {
         panic!("{ours:?}");
     };
@@ -586,5 +590,47 @@ fn a_record_that_the_codec_refuses_ends_the_link_and_a_bad_hello_is_rejected() {
     assert!(
         matches!(&out[..], [LinkEffect::Write(Lane::Application, _)]),
         "{out:?}"
+    );
+}
+
+/// TR-28
+#[test]
+fn a_regular_close_sends_nothing() {
+    let ended = [
+        LinkEffect::Close(Lane::Application),
+        LinkEffect::Close(Lane::Completion),
+        LinkEffect::Ended(EndReason::Shutdown),
+    ];
+    assert_eq!(step(&mut admitted_link(), 1, LinkEvent::Shutdown), ended);
+    assert_eq!(EndReason::Shutdown.redial(), Redial::Stop);
+}
+
+/// TR-61, TR-91
+#[test]
+fn nothing_of_a_link_passes_over_to_the_next_one() {
+    let mut link = admitted_link();
+    step(&mut link, 0, request(1, 1000));
+    let old = link.token().cloned().unwrap();
+    step(&mut link, 1, LinkEvent::Closed(Lane::Completion));
+    let mut next = key();
+    next.generation = next.generation.next();
+    let mut link = Link::dial(settings("b"), next, &mut Vec::new());
+    for lane in Lane::ALL {
+        step(&mut link, 2, LinkEvent::Opened(lane));
+        step(
+            &mut link,
+            2,
+            LinkEvent::Received(lane, handshake_of(next, lane)),
+        );
+    }
+    assert_ne!(link.token().cloned().unwrap(), old);
+    let refused = step(&mut link, 3, submit(2, node_send(), None));
+    assert_eq!(refused, not_submitted(2, NotSubmitted::NotConnected));
+    receive(&mut link, 3, Lane::Application, Envelope::Plain, &hello());
+    let late = Envelope::Reply(Sequence::FIRST);
+    let out = receive(&mut link, 4, Lane::Completion, late, &reply(1));
+    assert_eq!(
+        out,
+        [LinkEffect::Ignored(Ignored::Reply(Unmatched::NeverIssued))]
     );
 }

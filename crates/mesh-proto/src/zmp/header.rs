@@ -69,7 +69,7 @@ impl Flags {
 pub struct Header {
     /// The flags.
     pub flags: Flags,
-    /// The length of the body.
+    /// The length of the body, 0 to 2^32 - 1 (TR-5).
     pub length: u32,
 }
 
@@ -165,6 +165,14 @@ mod tests {
             let expected = (!allowed.contains(&flags)).then_some(Refusal::FlagsInvalid);
             assert_eq!(refused, expected, "{flags:#04x}");
         }
+    }
+
+    /// TR-1
+    #[test]
+    fn the_first_edition_is_the_default_and_a_value() {
+        assert_eq!(Edition::default(), Edition::E1);
+        let header = Header::encode(Edition::E1, Flags::MORE, 258);
+        assert_eq!(header, [0x5A, 1, 1, 0, 0, 0, 1, 2]);
     }
 
     /// TR-3, TR-4

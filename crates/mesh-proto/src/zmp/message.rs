@@ -161,6 +161,9 @@ fn charge(frame: &Bytes) -> u64 {
 }
 
 /// Type and sequence, when the first four frames are an envelope and a payload follows (TR-40).
+///
+/// The first frame of an envelope has one byte and that of a record has five at least, so no record is
+/// taken for one (TR-47).
 fn envelope_of(frames: &[Bytes]) -> Option<(u8, u64)> {
     let [protocol, version, kind, sequence, _, ..] = frames else {
         return None;
