@@ -149,6 +149,8 @@ pub enum Ignored {
     LateLane(Lane),
     /// A cancel of a request that has ended.
     LateCancel(SubmitId),
+    /// A choice among links that this one cannot be part of yet.
+    NotUp,
     /// Anything after the end (TR-87).
     AfterEnd,
 }
@@ -192,6 +194,9 @@ pub enum EndReason {
     /// We dialled it, and another link is used (TR-74).
     #[error("another link to the peer is used")]
     Superseded,
+    /// Another link proves that the peer has lost this one, or that its run is over (TR-76).
+    #[error("the peer has left this link")]
+    Outlived,
     /// The host went down.
     #[error("the host is shutting down")]
     Shutdown,
@@ -219,9 +224,10 @@ impl EndReason {
                 | ConnectionEnd::Overlong
                 | ConnectionEnd::Closed(_) => Redial::Again,
             },
-            Self::Admission(AdmissionEnd::NotRequired) | Self::Superseded | Self::Shutdown => {
-                Redial::Stop
-            }
+            Self::Admission(AdmissionEnd::NotRequired)
+            | Self::Superseded
+            | Self::Outlived
+            | Self::Shutdown => Redial::Stop,
             Self::OpenFailed(_)
             | Self::NoSister
             | Self::OtherIdentity

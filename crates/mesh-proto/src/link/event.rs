@@ -147,6 +147,10 @@ pub enum LinkEvent {
     Describe(Box<RouteMeshAdmission>),
     /// Another link of the same peer is used instead (TR-74).
     Supersede,
+    /// The link that was used instead has ended: use this one again (TR-33).
+    Resume,
+    /// The peer has lost this pair, or its run is over: another link proves it (TR-76).
+    Outlived,
     /// A hello came on a superseded link: admit here (TR-74).
     AnswerHello,
     /// The host is going down.

@@ -358,6 +358,8 @@ impl Machine for Link {
                 self.admission(now, AdmissionEvent::Describe(own), out);
             }
             LinkEvent::Supersede => self.supersede(out),
+            LinkEvent::Resume => self.resume(out),
+            LinkEvent::Outlived => self.end(EndReason::Outlived, out),
             LinkEvent::AnswerHello => self.admission(now, AdmissionEvent::AnswerHello, out),
             LinkEvent::Shutdown => self.end(EndReason::Shutdown, out),
         }

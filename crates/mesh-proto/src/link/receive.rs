@@ -65,6 +65,8 @@ impl Link {
             | LinkEvent::Closed(_)
             | LinkEvent::Describe(_)
             | LinkEvent::Supersede
+            | LinkEvent::Resume
+            | LinkEvent::Outlived
             | LinkEvent::AnswerHello
             | LinkEvent::Shutdown => out.push(LinkEffect::Ignored(Ignored::AfterEnd)),
         }

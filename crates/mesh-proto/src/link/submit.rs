@@ -143,9 +143,21 @@ impl Link {
                 self.end(EndReason::Superseded, out);
             }
             (Side::Acceptor, Stage::Up(up)) => up.used = Used::No,
-            (Side::Acceptor, Stage::Opening(_)) | (_, Stage::Ended) => {
+            (Side::Acceptor, Stage::Opening(_)) => {
+                out.push(LinkEffect::Ignored(Ignored::NotUp));
+            }
+            (Side::Dialler | Side::Acceptor, Stage::Ended) => {
                 out.push(LinkEffect::Ignored(Ignored::AfterEnd));
             }
+        }
+    }
+
+    /// TR-33: a standby becomes the used one again.
+    pub(super) fn resume(&mut self, out: &mut Effects) {
+        match &mut self.stage {
+            Stage::Up(up) => up.used = Used::Yes,
+            Stage::Opening(_) => out.push(LinkEffect::Ignored(Ignored::NotUp)),
+            Stage::Ended => out.push(LinkEffect::Ignored(Ignored::AfterEnd)),
         }
     }
 }

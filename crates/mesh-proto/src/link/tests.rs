@@ -552,6 +552,19 @@ fn the_loser_of_two_links_is_closed_by_its_dialler_and_not_used_by_its_acceptor(
     assert_eq!(out, not_submitted(1, NotSubmitted::Superseded));
     let out = receive(&mut link, 2, Lane::Application, Envelope::Plain, &hello());
     assert_eq!(out, [LinkEffect::AnswerOnKeeper]);
+    assert_eq!(step(&mut link, 3, LinkEvent::Resume), []);
+    let out = step(&mut link, 3, submit(2, node_send(), None));
+    assert!(matches!(
+        &out[..],
+        [LinkEffect::Write(Lane::Application, _)]
+    ));
+    step(&mut link, 4, request(3, 1000));
+    let out = step(&mut link, 5, LinkEvent::Outlived);
+    let ended = [
+        completed(3, Outcome::LinkEnded),
+        LinkEffect::Ended(EndReason::Outlived),
+    ];
+    assert_eq!(out[2..], ended);
 }
 
 /// TR-76

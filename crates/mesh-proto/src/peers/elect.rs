@@ -44,16 +44,20 @@ pub struct Election {
     pub current: Option<LinkId>,
     /// The link that was used until now, when it is another one.
     pub before: Option<LinkId>,
+    /// An admitted standby that is used again, because the link that was kept has ended.
+    pub resumed: Option<LinkId>,
 }
 
 /// What becomes of a link on which a peer was admitted (TR-74, TR-76).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "closed by TR-74 and TR-76")]
 pub enum Verdict {
-    /// It is the admitted link now. These others are not used any more.
+    /// It is the admitted link now.
     Keep {
-        /// Links of the same run that lose, and all links of an earlier run.
-        superseded: Vec<LinkId>,
+        /// Links of the same run that lose: not used, while they last.
+        standby: Vec<LinkId>,
+        /// Links that are over: those of an earlier run, and older pairs of the same intent.
+        outlived: Vec<LinkId>,
     },
     /// Another link of the same run is kept; this one is not used.
     Lose {
@@ -81,8 +85,16 @@ struct Pair {
     link: LinkId,
     side: Side,
     intent: PairId,
-    /// The run of the peer that was admitted on it, while it is the admitted link.
+    /// The run of the peer that was admitted on it.
     run: Option<NodeGeneration>,
+    used: Used,
+}
+
+/// Whether a pair is the admitted link of its peer; one at most is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Used {
+    Yes,
+    No,
 }
 
 impl Peers {
@@ -115,27 +127,45 @@ impl Peers {
             side,
             intent,
             run: None,
+            used: Used::No,
         });
-        Ok(self.elected(peer, before))
+        Ok(self.elected(peer, before, None))
     }
 
     /// Forgets a link that has ended. The newest standby takes over (TR-33).
+    ///
+    /// The two nodes may have kept different links of one run, since each judges by what it saw first.
+    /// The dialler then closes what its peer has kept, and the peer resumes the other one here.
     pub fn on_ended(&mut self, peer: &NodeRid, link: LinkId) -> Election {
         let before = self.current(peer);
+        let winner = winning_side(&self.own, peer);
+        let mut resumed = None;
         if let Some(pairs) = self.peers.get_mut(peer) {
+            let kept = pairs.iter().find(|pair| pair.link == link);
+            let kept = kept.filter(|pair| pair.used == Used::Yes);
+            let run = kept.and_then(|pair| pair.run);
             pairs.retain(|pair| pair.link != link);
+            // The last one of the greatest: the winner's side first, then the newest.
+            let standby = pairs
+                .iter_mut()
+                .filter(|pair| run.is_some() && pair.run == run);
+            if let Some(standby) = standby.max_by_key(|pair| pair.side == winner) {
+                standby.used = Used::Yes;
+                resumed = Some(standby.link);
+            }
             if pairs.is_empty() {
                 self.peers.remove(peer);
             }
         }
-        self.elected(peer, before)
+        self.elected(peer, before, resumed)
     }
 
-    fn elected(&self, peer: &NodeRid, before: Option<LinkId>) -> Election {
+    fn elected(&self, peer: &NodeRid, before: Option<LinkId>, resumed: Option<LinkId>) -> Election {
         let current = self.current(peer);
         Election {
             current,
             before: before.filter(|before| Some(*before) != current),
+            resumed,
         }
     }
 
@@ -151,7 +181,8 @@ impl Peers {
     /// The link on which `peer` is admitted, and its run.
     pub fn admitted(&self, peer: &NodeRid) -> Option<(LinkId, NodeGeneration)> {
         let pairs = self.peers.get(peer)?;
-        pairs.iter().find_map(|pair| Some((pair.link, pair.run?)))
+        let kept = pairs.iter().find(|pair| pair.used == Used::Yes)?;
+        Some((kept.link, kept.run?))
     }
 
     /// Decides about a link on which the run `run` of `peer` passed admission.
@@ -161,33 +192,39 @@ impl Peers {
     /// older pair, whether we have noticed or not, so the newer one is kept.
     pub fn on_admitted(&mut self, peer: &NodeRid, link: LinkId, run: NodeGeneration) -> Verdict {
         let winner = winning_side(&self.own, peer);
-        let Some(pairs) = self.peers.get_mut(peer) else {
-            return Verdict::Keep { superseded: vec![] };
+        let (mut standby, mut outlived) = (Vec::new(), Vec::new());
+        let pairs = self
+            .peers
+            .get_mut(peer)
+            .map_or(&mut [][..], |pairs| &mut pairs[..]);
+        let Some(new) = pairs.iter_mut().find(|pair| pair.link == link) else {
+            return Verdict::Keep { standby, outlived };
         };
-        let new = pairs.iter().find(|pair| pair.link == link);
-        let Some((side, intent)) = new.map(|pair| (pair.side, pair.intent)) else {
-            return Verdict::Keep { superseded: vec![] };
-        };
+        new.run = Some(run);
+        let (side, intent) = (new.side, new.intent);
+        let redialled = |pair: &Pair| pair.side == side && pair.intent == intent;
         let keeper = pairs.iter().find(|pair| {
-            let same_run = pair.link != link && pair.run == Some(run);
-            let same_intent = pair.side == side && pair.intent == intent;
-            let wins = pair.side == side || pair.side == winner;
-            same_run && !same_intent && wins
+            let kept = pair.link != link && pair.used == Used::Yes && pair.run == Some(run);
+            kept && !redialled(pair) && (pair.side == side || pair.side == winner)
         });
         if let Some(keeper) = keeper {
             return Verdict::Lose {
                 keeper: keeper.link,
             };
         }
-        let mut superseded = Vec::new();
         for pair in pairs {
             if pair.link == link {
-                pair.run = Some(run);
-            } else if pair.run.take().is_some() {
-                superseded.push(pair.link);
+                pair.used = Used::Yes;
+            } else if redialled(pair) || pair.run.is_some_and(|old| old != run) {
+                pair.run = None;
+                pair.used = Used::No;
+                outlived.push(pair.link);
+            } else if pair.used == Used::Yes {
+                pair.used = Used::No;
+                standby.push(pair.link);
             }
         }
-        Verdict::Keep { superseded }
+        Verdict::Keep { standby, outlived }
     }
 }
 
@@ -278,7 +315,8 @@ mod tests {
         assert_eq!(
             kept,
             Verdict::Keep {
-                superseded: vec![ONE]
+                standby: vec![],
+                outlived: vec![ONE]
             }
         );
     }
@@ -295,8 +333,39 @@ mod tests {
             .on_ready(&peer, TWO, Side::Acceptor, intent(2))
             .unwrap();
         let kept = peers.on_admitted(&peer, TWO, run(2));
-        assert!(matches!(kept, Verdict::Keep { superseded } if superseded == [ONE]));
+        assert!(matches!(kept, Verdict::Keep { outlived, .. } if outlived == [ONE]));
         assert_eq!(peers.admitted(&peer), Some((TWO, run(2))));
+    }
+
+    /// TR-74: the nodes saw two links of one direction in different orders and kept different ones.
+    #[test]
+    fn what_the_dialler_closes_hands_over_to_what_it_keeps() {
+        let (mut acceptor, peer) = (Peers::new(rid("b")), rid("a"));
+        for link in [ONE, TWO] {
+            acceptor
+                .on_ready(&peer, link, Side::Acceptor, intent(link.get()))
+                .unwrap();
+            acceptor.on_admitted(&peer, link, run(1));
+        }
+        assert_eq!(acceptor.admitted(&peer), Some((ONE, run(1))));
+        // The dialler has kept link 2 and closes link 1.
+        assert_eq!(acceptor.on_ended(&peer, ONE).resumed, Some(TWO));
+        assert_eq!(acceptor.admitted(&peer), Some((TWO, run(1))));
+        assert_eq!(acceptor.on_ended(&peer, TWO).resumed, None);
+        assert_eq!(acceptor.admitted(&peer), None);
+    }
+
+    /// TR-33, TR-76: a link of an earlier run is never used again.
+    #[test]
+    fn a_link_of_an_earlier_run_is_not_resumed() {
+        let (mut peers, peer) = (Peers::new(rid("b")), rid("a"));
+        for link in [ONE, TWO] {
+            peers
+                .on_ready(&peer, link, Side::Acceptor, intent(link.get()))
+                .unwrap();
+            peers.on_admitted(&peer, link, run(link.get()));
+        }
+        assert_eq!(peers.on_ended(&peer, TWO).resumed, None);
     }
 
     /// TR-33
