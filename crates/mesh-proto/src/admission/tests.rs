@@ -357,3 +357,24 @@ fn an_empty_message_asks_for_a_hello_but_not_for_many() {
         AdmissionEvent::Asked
     )));
 }
+
+/// TR-75: each of these alone makes an update refused.
+#[test]
+fn every_fixed_field_is_fixed() {
+    let changes: [fn(&mut RouteMeshAdmission); 5] = [
+        |node| node.mesh_name = MeshName::new("other").unwrap(),
+        |node| node.security_identity = SecurityIdentity::new("cn=x").unwrap(),
+        |node| node.advertised_endpoint = Endpoint::new("tcp://x:1").unwrap(),
+        |node| node.channels = Channels::new(vec![]).unwrap(),
+        |node| node.extension.object_role = ObjectRole::None,
+    ];
+    for change in changes {
+        let mut machine = admitted();
+        let update = changed(|node| {
+            node.descriptor_revision = DescriptorRevision::new(9).unwrap();
+            change(node);
+        });
+        let out = step(&mut machine, 1, AdmissionEvent::Update(update));
+        assert_eq!(reject_of(&out), Some(RejectReason::InvalidDescriptor));
+    }
+}

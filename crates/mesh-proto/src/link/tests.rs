@@ -647,3 +647,23 @@ fn nothing_of_a_link_passes_over_to_the_next_one() {
         [LinkEffect::Ignored(Ignored::Reply(Unmatched::NeverIssued))]
     );
 }
+
+/// TR-23
+#[test]
+fn an_acceptor_that_echoes_another_pair_is_refused() {
+    let mut other = key();
+    other.generation = other.generation.next();
+    let mut link = Link::dial(settings("b"), key(), &mut Vec::new());
+    let lane = Lane::Application;
+    step(&mut link, 0, LinkEvent::Opened(lane));
+    let out = step(
+        &mut link,
+        0,
+        LinkEvent::Received(lane, handshake_of(other, lane)),
+    );
+    let end = ConnectionEnd::Refused(Refusal::PairMetadataInvalid);
+    assert_eq!(
+        out.last(),
+        Some(&LinkEffect::Ended(EndReason::Lane { lane, end }))
+    );
+}
