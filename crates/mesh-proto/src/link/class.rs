@@ -1,0 +1,70 @@
+//! Which way a record travels (TR-66).
+
+use spotlane_wire::Record;
+
+/// The class of a command: what it is wrapped in and which lane it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by TR-66")]
+pub enum Class {
+    /// A plain message on the Application lane.
+    OneWay,
+    /// A request envelope on the Application lane.
+    Request,
+    /// A reply envelope on the Completion lane.
+    Reply,
+    /// A plain message on the Application lane; also taken as completion control.
+    Admission,
+    /// A completion control; also taken as a plain message (TR-68).
+    Liveness,
+    /// A plain message on the Application lane (TR-67); also taken as completion control.
+    Relocation,
+}
+
+/// The class of a record.
+pub const fn class_of(record: &Record) -> Class {
+    match record {
+        Record::NodeSend(_)
+        | Record::ChannelSend(_)
+        | Record::SpotSend(_)
+        | Record::LogicalMulticast(_)
+        | Record::ActorSend(_)
+        | Record::ActorLeft(_)
+        | Record::RelocationData(_)
+        | Record::RelocationCutover(_)
+        | Record::BoundSessionSend(_)
+        | Record::ActorJoined(_)
+        | Record::InstanceSpot(_)
+        | Record::SessionRelocationRoute(_)
+        | Record::MessageFollow(_)
+        | Record::BoundSessionReplaced(_)
+        | Record::RelocationState(_) => Class::OneWay,
+        Record::NodeRequest(_)
+        | Record::ChannelRequest(_)
+        | Record::SpotRequest(_)
+        | Record::ActorRequest(_)
+        | Record::ActorLookup(_)
+        | Record::ActorDestroy(_)
+        | Record::ActorJoin(_)
+        | Record::BoundSessionBind(_)
+        | Record::UserSpotCreate(_)
+        | Record::UserSpotClose(_)
+        | Record::ActorCreate(_) => Class::Request,
+        Record::Reply(_) => Class::Reply,
+        Record::Hello(_) | Record::Admit(_) | Record::Reject(_) | Record::Update(_) => {
+            Class::Admission
+        }
+        Record::LivenessProbe(_) | Record::LivenessAck(_) => Class::Liveness,
+        Record::RelocationReady(_)
+        | Record::RelocationPrepare(_)
+        | Record::SessionRelocationSeal(_)
+        | Record::SessionRelocationSealed(_)
+        | Record::RelocationFailed(_)
+        | Record::ReplyRelay(_)
+        | Record::ReplyRelayAck(_) => Class::Relocation,
+    }
+}
+
+/// The command byte of the head frame of a record, whatever the rest of it is.
+pub(super) fn command_of(frames: &[bytes::Bytes]) -> Option<u8> {
+    frames.first()?.get(3).copied()
+}

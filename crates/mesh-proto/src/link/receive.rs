@@ -1,0 +1,285 @@
+//! What comes in.
+
+use bytes::Bytes;
+use spotlane_types::kind::MeshOperationKind;
+use spotlane_types::time::Monotonic;
+use spotlane_wire::Record;
+use spotlane_wire::command::Command as _;
+use spotlane_wire::command::admission::{Admit, Hello, Reject, Update};
+use spotlane_wire::command::liveness::{LivenessAck, LivenessProbe};
+use spotlane_wire::command::reply::Reply;
+
+use super::class::{Class, class_of, command_of};
+use super::effect::{EndReason, Ignored, LinkEffect, Outcome};
+use super::event::LinkEvent;
+use super::{Effects, Link, Responsive, Stage, Used};
+use crate::admission::{AdmissionEvent, Offered};
+use crate::liveness::Acknowledged;
+use crate::zmp::{Connection, ConnectionEvent, Lane, Message, Sequence};
+
+/// How a record was wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrapped {
+    Plain,
+    Request(Sequence),
+    CompletionControl,
+}
+
+impl Link {
+    pub(super) fn opened(&mut self, now: Monotonic, lane: Lane, out: &mut Effects) {
+        if !self.lanes.is_dialling(lane) {
+            out.push(LinkEffect::Ignored(Ignored::LateLane(lane)));
+            return;
+        }
+        let mut effects = Vec::new();
+        let settings = self.settings.connection();
+        let connection = Connection::dial(settings, self.key, lane, now, &mut effects);
+        self.lanes.put(lane, connection);
+        self.run(now, lane, effects, out);
+    }
+
+    pub(super) fn received(&mut self, now: Monotonic, lane: Lane, bytes: Bytes, out: &mut Effects) {
+        match self.lanes.received(now, lane, bytes) {
+            Some(effects) => self.run(now, lane, effects, out),
+            None => out.push(LinkEffect::Ignored(Ignored::LateLane(lane))),
+        }
+    }
+
+    pub(super) fn closed(&mut self, now: Monotonic, lane: Lane, out: &mut Effects) {
+        match self.lanes.on_event(now, lane, ConnectionEvent::Closed) {
+            Some(effects) => self.run(now, lane, effects, out),
+            None => out.push(LinkEffect::Ignored(Ignored::LateLane(lane))),
+        }
+    }
+
+    /// TR-87: what comes after the end changes nothing; a submit still gets its answer (TR-90).
+    pub(super) fn late(&mut self, event: LinkEvent, out: &mut Effects) {
+        match event {
+            LinkEvent::Submit(submit) => self.submit(*submit, out),
+            LinkEvent::Answer { sequence, reply } => self.answer(sequence, *reply, out),
+            LinkEvent::Cancel(id) => out.push(LinkEffect::Ignored(Ignored::LateCancel(id))),
+            LinkEvent::Opened(_)
+            | LinkEvent::OpenFailed(_)
+            | LinkEvent::Joined(_)
+            | LinkEvent::Received(..)
+            | LinkEvent::Closed(_)
+            | LinkEvent::Describe(_)
+            | LinkEvent::Supersede
+            | LinkEvent::Resume
+            | LinkEvent::Outlived
+            | LinkEvent::AnswerHello
+            | LinkEvent::Shutdown => out.push(LinkEffect::Ignored(Ignored::AfterEnd)),
+        }
+    }
+
+    /// Takes a whole message of one lane.
+    pub(super) fn message(
+        &mut self,
+        now: Monotonic,
+        lane: Lane,
+        message: Message,
+        out: &mut Effects,
+    ) {
+        let held = match &mut self.stage {
+            // TR-25: nothing is delivered before the pair is ready.
+            Stage::Opening(opening) => Some(&mut opening.held),
+            // TR-80: nor are records of a peer that is not admitted, except those that admit it.
+            Stage::Up(up) if up.admission.admitted().is_none() && !is_control(&message) => {
+                Some(&mut up.held)
+            }
+            Stage::Up(_) | Stage::Ended => None,
+        };
+        if let Some(held) = held {
+            if held.push(lane, message).is_err() {
+                self.end(EndReason::HeldTooMuch, out);
+            }
+            return;
+        }
+        match message {
+            Message::Plain(frames) if is_empty(&frames) => {
+                self.admission(now, AdmissionEvent::Asked, out);
+            }
+            Message::Plain(frames) => self.record(now, &frames, Wrapped::Plain, out),
+            Message::Request { sequence, payload } => {
+                self.record(now, &payload, Wrapped::Request(sequence), out);
+            }
+            Message::CompletionControl(frames) => {
+                self.record(now, &frames, Wrapped::CompletionControl, out);
+            }
+            Message::Reply { sequence, payload } => self.reply(sequence, &payload, out),
+            Message::ErrorReply { sequence, errno } => {
+                self.complete(sequence, out, |_| Outcome::PeerError(errno));
+            }
+            Message::Misplaced => {}
+        }
+    }
+
+    fn record(&mut self, now: Monotonic, frames: &[Bytes], wrapped: Wrapped, out: &mut Effects) {
+        let record = match Record::decode(frames, MeshOperationKind::None) {
+            Ok(record) => record,
+            Err(error) => {
+                return match command_of(frames) {
+                    // TR-72: a descriptor that cannot be read is answered, not cut off.
+                    Some(Hello::ID) => {
+                        self.admission(now, AdmissionEvent::Hello(Offered::Malformed), out);
+                    }
+                    Some(Update::ID) => {
+                        self.admission(now, AdmissionEvent::Update(Offered::Malformed), out);
+                    }
+                    Some(_) | None => self.end(EndReason::BrokenRecord(error), out),
+                };
+            }
+        };
+        let class = class_of(&record);
+        match (class, wrapped) {
+            (Class::Admission, Wrapped::Plain | Wrapped::CompletionControl) => {
+                self.admission_record(now, record, frames, out);
+            }
+            (Class::Liveness, Wrapped::Plain | Wrapped::CompletionControl) => {
+                self.liveness_record(now, &record, out);
+            }
+            (Class::OneWay, Wrapped::Plain)
+            | (Class::Relocation, Wrapped::Plain | Wrapped::CompletionControl) => {
+                self.deliver(record, None, out);
+            }
+            (Class::Request, Wrapped::Request(sequence)) => {
+                self.deliver(record, Some(sequence), out);
+            }
+            (Class::OneWay, Wrapped::CompletionControl)
+            | (Class::Request, Wrapped::Plain | Wrapped::CompletionControl)
+            | (Class::Reply, _)
+            | (
+                Class::OneWay | Class::Relocation | Class::Admission | Class::Liveness,
+                Wrapped::Request(_),
+            ) => {
+                out.push(LinkEffect::Ignored(Ignored::Misplaced(class)));
+            }
+        }
+    }
+
+    fn deliver(&mut self, record: Record, answer: Option<Sequence>, out: &mut Effects) {
+        if let Stage::Up(up) = &self.stage {
+            out.push(LinkEffect::Deliver {
+                token: up.token.clone(),
+                record: Box::new(record),
+                answer,
+            });
+        }
+    }
+
+    fn admission_record(
+        &mut self,
+        now: Monotonic,
+        record: Record,
+        frames: &[Bytes],
+        out: &mut Effects,
+    ) {
+        let frame = frames.first().map_or(&[][..], |frame| &frame[..]);
+        let event = if let Record::Hello(Hello { admission }) = record {
+            // TR-74: a link that lost does not answer; the one that is kept does.
+            if self.used() == Used::No {
+                out.push(LinkEffect::AnswerOnKeeper);
+                return;
+            }
+            AdmissionEvent::Hello(Offered::of(admission, frame))
+        } else if let Record::Admit(Admit { admission }) = record {
+            AdmissionEvent::Admit(Offered::of(admission, frame))
+        } else if let Record::Update(Update { admission }) = record {
+            AdmissionEvent::Update(Offered::of(admission, frame))
+        } else if let Record::Reject(Reject { reason }) = record {
+            AdmissionEvent::Reject(reason)
+        } else {
+            let class = class_of(&record);
+            out.push(LinkEffect::Ignored(Ignored::Misplaced(class)));
+            return;
+        };
+        self.admission(now, event, out);
+    }
+
+    /// TR-88: answered in every state, and never handed up.
+    fn liveness_record(&mut self, now: Monotonic, record: &Record, out: &mut Effects) {
+        if let Record::LivenessProbe(LivenessProbe { probe_id }) = record {
+            let probe_id = *probe_id;
+            return self.control(&LivenessAck { probe_id }.into(), out);
+        }
+        let (Stage::Up(up), Record::LivenessAck(ack)) = (&mut self.stage, record) else {
+            return;
+        };
+        let acknowledged = up.liveness.as_mut().map_or(Acknowledged::Foreign, |it| {
+            it.acknowledge(now, ack.probe_id)
+        });
+        match (acknowledged, up.responsive) {
+            (Acknowledged::Counts, Responsive::NotYet) => {
+                up.responsive = Responsive::Yes;
+                out.push(LinkEffect::Responsive);
+            }
+            (Acknowledged::Counts, Responsive::Yes) => {}
+            (Acknowledged::Foreign, Responsive::NotYet | Responsive::Yes) => {
+                out.push(LinkEffect::Ignored(Ignored::ForeignAcknowledgement));
+            }
+        }
+    }
+
+    /// TR-41, TR-69: the envelope finds the request, and the record must repeat its correlation.
+    fn reply(&mut self, sequence: Sequence, frames: &[Bytes], out: &mut Effects) {
+        self.complete(sequence, out, |request| {
+            let reply = spotlane_wire::decode_command::<Reply>(frames, request.kind);
+            match reply {
+                Ok(reply) if reply.correlation == request.correlation => {
+                    Outcome::Reply(Box::new(reply))
+                }
+                Ok(_) | Err(_) => Outcome::BrokenReply,
+            }
+        });
+    }
+
+    fn complete(
+        &mut self,
+        sequence: Sequence,
+        out: &mut Effects,
+        outcome: impl FnOnce(&crate::pending::Request) -> Outcome,
+    ) {
+        let Stage::Up(up) = &mut self.stage else {
+            out.push(LinkEffect::Ignored(Ignored::AfterEnd));
+            return;
+        };
+        match up.pending.take(sequence) {
+            Ok(request) => {
+                let outcome = outcome(&request);
+                if outcome == Outcome::BrokenReply {
+                    out.push(LinkEffect::Ignored(Ignored::BrokenReply));
+                }
+                let id = request.id;
+                out.push(LinkEffect::Completed { id, outcome });
+            }
+            Err(unmatched) => out.push(LinkEffect::Ignored(Ignored::Reply(unmatched))),
+        }
+    }
+
+    fn used(&self) -> Used {
+        match &self.stage {
+            Stage::Up(up) => up.used,
+            Stage::Opening(_) | Stage::Ended => Used::Yes,
+        }
+    }
+}
+
+/// TR-29: the probe of the socket, one empty frame.
+fn is_empty(frames: &[Bytes]) -> bool {
+    matches!(frames, [frame] if frame.is_empty())
+}
+
+/// Whether a message is for the link itself: commands 1 to 6, and the empty message.
+fn is_control(message: &Message) -> bool {
+    match message {
+        Message::Plain(frames) => {
+            is_empty(frames) || command_of(frames).is_some_and(|id| id <= LivenessAck::ID)
+        }
+        Message::CompletionControl(frames) => {
+            command_of(frames).is_some_and(|id| id <= LivenessAck::ID)
+        }
+        // No request of ours waits before admission, so these find nothing and need no place.
+        Message::Reply { .. } | Message::ErrorReply { .. } | Message::Misplaced => true,
+        Message::Request { .. } => false,
+    }
+}

@@ -1,0 +1,318 @@
+//! Frames to messages, and the envelope of requests and replies (E1).
+
+use core::num::NonZeroU64;
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use super::control::Lane;
+use super::decoder::Frame;
+use crate::bound::{COMPLETION_CONTROL_FRAMES_MAX, MESSAGE_BYTES_MAX, MESSAGE_FRAMES_MAX};
+
+/// Ties a reply to its request; counted by the requesting side from 1 (TR-40).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(NonZeroU64);
+
+impl Sequence {
+    /// The first one of a link.
+    pub const FIRST: Self = Self(NonZeroU64::MIN);
+
+    /// Takes a number; `None` for zero, which names no request.
+    pub const fn new(number: u64) -> Option<Self> {
+        match NonZeroU64::new(number) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    /// The one after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// How a message that we send travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "what TR-40 lets a mesh node send; no error reply (TR-42)"
+)]
+pub enum Envelope {
+    /// Without one.
+    Plain,
+    /// A request, on the Application lane.
+    Request(Sequence),
+    /// Its reply, on the Completion lane.
+    Reply(Sequence),
+    /// A completion control, on the Completion lane.
+    CompletionControl,
+}
+
+impl Envelope {
+    /// Type and sequence (TR-40, TR-44).
+    pub(super) const fn wire(self) -> Option<(u8, u64)> {
+        match self {
+            Self::Plain => None,
+            Self::Request(sequence) => Some((1, sequence.get())),
+            Self::Reply(sequence) => Some((2, sequence.get())),
+            Self::CompletionControl => Some((4, 0)),
+        }
+    }
+}
+
+/// A received message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by TR-40 to TR-44")]
+pub enum Message {
+    /// Without an envelope.
+    Plain(Vec<Bytes>),
+    /// A request.
+    Request {
+        /// What its reply repeats.
+        sequence: Sequence,
+        /// At least one frame.
+        payload: Vec<Bytes>,
+    },
+    /// The reply to a request of ours.
+    Reply {
+        /// The sequence of the request.
+        sequence: Sequence,
+        /// At least one frame.
+        payload: Vec<Bytes>,
+    },
+    /// A reply that tells of a failure (TR-42).
+    ErrorReply {
+        /// The sequence of the request.
+        sequence: Sequence,
+        /// The number that the peer gave; `None` when its frame has another length.
+        errno: Option<u32>,
+    },
+    /// A completion control.
+    CompletionControl(Vec<Bytes>),
+    /// A message that the lane does not carry; it is dropped (TR-43).
+    Misplaced,
+}
+
+impl Message {
+    /// Reads the envelope of a message that came on `lane`.
+    ///
+    /// Replies and completion controls exist on the Completion lane alone, and nothing else does: on
+    /// the Application lane their frames are an ordinary message (TR-43).
+    pub fn classify(lane: Lane, mut frames: Vec<Bytes>) -> Self {
+        let Some((kind, sequence)) = envelope_of(&frames) else {
+            return match lane {
+                Lane::Application => Self::Plain(frames),
+                Lane::Completion => Self::Misplaced,
+            };
+        };
+        match (lane, kind, Sequence::new(sequence)) {
+            (Lane::Application, 1, Some(sequence)) => Self::Request {
+                sequence,
+                payload: frames.split_off(ENVELOPE_FRAMES),
+            },
+            (Lane::Application, _, _) => Self::Plain(frames),
+            (Lane::Completion, 2, Some(sequence)) => Self::Reply {
+                sequence,
+                payload: frames.split_off(ENVELOPE_FRAMES),
+            },
+            (Lane::Completion, 3, Some(sequence)) => Self::ErrorReply {
+                sequence,
+                errno: frames.get(ENVELOPE_FRAMES).and_then(errno),
+            },
+            (Lane::Completion, 4, None) => {
+                let payload = frames.split_off(ENVELOPE_FRAMES);
+                if payload.len() > COMPLETION_CONTROL_FRAMES_MAX {
+                    return Self::Misplaced;
+                }
+                Self::CompletionControl(payload)
+            }
+            (Lane::Completion, _, _) => Self::Misplaced,
+        }
+    }
+
+    /// The bytes of all frames that are kept, with the charge of each (TR-50).
+    pub fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Plain(frames)
+            | Self::CompletionControl(frames)
+            | Self::Request {
+                payload: frames, ..
+            }
+            | Self::Reply {
+                payload: frames, ..
+            } => frames.iter().map(charge).fold(0, u64::saturating_add),
+            Self::ErrorReply { .. } | Self::Misplaced => 0,
+        }
+    }
+}
+
+const ENVELOPE_FRAMES: usize = 4;
+
+fn charge(frame: &Bytes) -> u64 {
+    u64::try_from(frame.len())
+        .unwrap_or(u64::MAX)
+        .saturating_add(crate::bound::FRAME_CHARGE)
+}
+
+/// Type and sequence, when the first four frames are an envelope and a payload follows (TR-40).
+///
+/// The first frame of an envelope has one byte and that of a record has five at least, so no record is
+/// taken for one (TR-47).
+fn envelope_of(frames: &[Bytes]) -> Option<(u8, u64)> {
+    let [protocol, version, kind, sequence, _, ..] = frames else {
+        return None;
+    };
+    let sequence = u64::from_be_bytes(sequence.as_ref().try_into().ok()?);
+    match (protocol.as_ref(), version.as_ref(), kind.as_ref()) {
+        ([1], [1], [kind @ 1..=4]) if (*kind == 4) == (sequence == 0) => Some((*kind, sequence)),
+        _ => None,
+    }
+}
+
+fn errno(frame: &Bytes) -> Option<u32> {
+    Some(u32::from_be_bytes(frame.as_ref().try_into().ok()?))
+}
+
+/// A message with more frames or bytes than we take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a message has more frames or bytes than the receiver takes")]
+#[expect(clippy::exhaustive_structs, reason = "says all there is")]
+pub struct Overlong;
+
+/// Joins the frames of a message (TR-38).
+#[derive(Debug, Default)]
+pub struct Assembler {
+    frames: Vec<Bytes>,
+    bytes: u64,
+}
+
+impl Assembler {
+    /// Takes the next data frame; gives the message with its last one (TR-39).
+    ///
+    /// # Errors
+    /// The message grows beyond what we take.
+    pub fn push(&mut self, frame: Frame) -> Result<Option<Vec<Bytes>>, Overlong> {
+        let length = u64::try_from(frame.body.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(length);
+        if self.frames.len() >= MESSAGE_FRAMES_MAX || self.bytes > MESSAGE_BYTES_MAX {
+            return Err(Overlong);
+        }
+        self.frames.push(frame.body);
+        if frame.flags.has_more() {
+            return Ok(None);
+        }
+        self.bytes = 0;
+        Ok(Some(core::mem::take(&mut self.frames)))
+    }
+
+    /// Whether a message has begun that has not ended.
+    pub const fn is_inside_message(&self) -> bool {
+        !self.frames.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(list: &[&[u8]]) -> Vec<Bytes> {
+        list.iter()
+            .map(|body| Bytes::copy_from_slice(body))
+            .collect()
+    }
+
+    const ONE: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1];
+    const ZERO: &[u8] = &[0; 8];
+
+    fn enveloped(lane: Lane, kind: u8, sequence: &[u8]) -> Message {
+        Message::classify(lane, frames(&[&[1], &[1], &[kind], sequence, b"p"]))
+    }
+
+    /// TR-40, TR-42, TR-44
+    #[test]
+    fn each_type_of_envelope_is_read_on_its_lane() {
+        let (sequence, payload) = (Sequence::FIRST, frames(&[b"p"]));
+        assert_eq!(
+            enveloped(Lane::Application, 1, ONE),
+            Message::Request {
+                sequence,
+                payload: payload.clone()
+            }
+        );
+        assert_eq!(
+            enveloped(Lane::Completion, 2, ONE),
+            Message::Reply {
+                sequence,
+                payload: payload.clone()
+            }
+        );
+        assert_eq!(
+            enveloped(Lane::Completion, 3, ONE),
+            Message::ErrorReply {
+                sequence,
+                errno: None
+            }
+        );
+        assert_eq!(
+            enveloped(Lane::Completion, 4, ZERO),
+            Message::CompletionControl(payload)
+        );
+    }
+
+    /// TR-43
+    #[test]
+    fn a_reply_on_the_application_lane_is_an_ordinary_message() {
+        for (kind, sequence) in [(2, ONE), (3, ONE), (4, ZERO)] {
+            let message = enveloped(Lane::Application, kind, sequence);
+            assert!(matches!(message, Message::Plain(frames) if frames.len() == 5));
+        }
+        let plain = frames(&[b"hello"]);
+        assert_eq!(
+            Message::classify(Lane::Completion, plain),
+            Message::Misplaced
+        );
+        assert_eq!(enveloped(Lane::Completion, 1, ONE), Message::Misplaced);
+    }
+
+    /// TR-40
+    #[test]
+    fn without_payload_or_with_a_wrong_sequence_it_is_no_envelope() {
+        for list in [
+            frames(&[&[1], &[1], &[1], ONE]),
+            frames(&[&[1], &[1], &[1], ZERO, b"p"]),
+            frames(&[&[1], &[1], &[4], ONE, b"p"]),
+            frames(&[&[1], &[1], &[5], ONE, b"p"]),
+            frames(&[&[1], &[2], &[1], ONE, b"p"]),
+            frames(&[&[1], &[1], &[1], &ONE[1..], b"p"]),
+        ] {
+            assert!(matches!(
+                Message::classify(Lane::Application, list),
+                Message::Plain(_)
+            ));
+        }
+    }
+
+    /// TR-47
+    #[test]
+    fn no_service_record_begins_like_an_envelope() {
+        let head = frames(&[b"ZM\x01\x11\0", &[1], &[1], ONE, b"p"]);
+        assert_eq!(envelope_of(&head), None);
+    }
+
+    /// TR-44
+    #[test]
+    fn a_completion_control_has_64_payload_frames_at_most() {
+        for (count, taken) in [(64, true), (65, false)] {
+            let mut list = frames(&[&[1], &[1], &[4], ZERO]);
+            list.extend(vec![Bytes::from_static(b"p"); count]);
+            let message = Message::classify(Lane::Completion, list);
+            assert_eq!(matches!(message, Message::CompletionControl(_)), taken);
+        }
+    }
+}
