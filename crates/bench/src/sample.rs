@@ -37,15 +37,20 @@ pub fn bytes_per_second<T>(
     move || f64::from(bytes) * 1e3 / time()
 }
 
-/// Doubles the repetitions until they take as long as the slice.
+/// Doubles the repetitions until they take as long as the slice, twice in a row: a stall of the machine
+/// in one of the first calls would otherwise leave a handful of cold calls to stand for all.
 fn calibrate<T>(slice: Duration, call: &mut impl FnMut() -> T) -> u32 {
     let mut repetitions: u32 = 1;
-    loop {
+    let mut takes_long_enough = |repetitions: u32| {
         let start = now();
         for _ in 0..repetitions {
             black_box(call());
         }
-        if start.elapsed() >= slice / 2 || repetitions > u32::MAX / 2 {
+        start.elapsed() >= slice / 2
+    };
+    loop {
+        let long_enough = takes_long_enough(repetitions) && takes_long_enough(repetitions);
+        if long_enough || repetitions > u32::MAX / 2 {
             return repetitions;
         }
         repetitions = repetitions.saturating_mul(2);
@@ -65,7 +70,7 @@ mod tests {
             rounds.push(time());
         }
         drop(time);
-        assert_eq!(calls, 4, "one to calibrate, one per round");
+        assert_eq!(calls, 5, "two to calibrate, one per round");
         assert!(rounds.iter().all(|value| *value >= 0.0));
     }
 }
