@@ -12,6 +12,7 @@ use std::time::Duration;
 use spotlane_store::{Condition, Mutation, StoreKey, StoreProvider, StoreValue, Ttl, WriteRequest};
 use spotlane_types::id::RelocationId;
 use spotlane_types::kind::RelocationPhase;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::authority::AuthorityPayload;
 
 use crate::authority::{
@@ -26,7 +27,7 @@ use crate::record::{
     AggregatePhase, AggregateRecord, AggregateSide, AggregateSpot, PageEntry, RecordError, Seen, V1,
 };
 use crate::repository::Repository;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// How long pages live; they are put anew while the record lives (ST-84).
 pub const PAGE_TTL: Duration = Duration::from_hours(24);

@@ -8,6 +8,7 @@ use spotlane_store::{
 };
 use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::{MeshName, OwnerId};
+use spotlane_types::time::Monotonic;
 
 use crate::authority::Authority;
 use crate::effort::{Answer, Effort};
@@ -16,7 +17,7 @@ use crate::key;
 use crate::lease::{HeldLease, LiveLease};
 use crate::record::{MeshNodeDescriptor, NodeDescriptorRow, Record as _, RecordError, Seen};
 use crate::repository::Repository;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// Rows of one page of a scan.
 const SCAN_ROWS: usize = 500;

@@ -4,9 +4,10 @@ use spotlane_store::{
     Applied, ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey, StoreProvider,
     WriteOutcome, WriteRequest,
 };
+use spotlane_types::time::Monotonic;
 
 use crate::error::LocationError;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// How a write ended, as far as it is known.
 pub(crate) enum Answer {

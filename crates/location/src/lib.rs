@@ -13,14 +13,14 @@
 //!
 //! struct Still;
 //! impl Timing for Still {
-//!     fn now(&self) -> Monotonic { Monotonic::from_start(Duration::ZERO) }
+//!     fn now(&self) -> Monotonic { Monotonic::from_origin(Duration::ZERO) }
 //!     async fn pause(&self, _attempt: u32) {}
 //! }
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let store = MemoryStore::new(ManualClock::new(StoreTime::from_unix_millis(1)));
 //! let keeper = LeaseKeeper::new(store, Still, "host-1".parse()?, LeaseSettings::default());
 //! let held = keeper.claim().await?;
-//! assert_eq!(held.deadline().since_start(), Duration::from_secs(15 - 5));
+//! assert_eq!(held.deadline().since(Monotonic::ORIGIN), Duration::from_secs(15 - 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,4 +59,5 @@ mod time;
 pub use error::{Conflict, LocationError, Stale};
 pub use repository::Repository;
 pub use resolve::{LiveRoute, Resolved};
-pub use time::{Monotonic, Timing};
+pub use spotlane_types::time::Monotonic;
+pub use time::Timing;

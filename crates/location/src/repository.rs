@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use spotlane_store::{Found, ReadOutcome, StoreProvider, WriteRequest};
 use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::authority::AuthorityPayload;
 
 use crate::authority::{
@@ -17,7 +18,7 @@ use crate::error::{Conflict, LocationError, Stale};
 use crate::key;
 use crate::lease::{HeldLease, LiveLease};
 use crate::record::{NodeDescriptorRow, RecordError, Seen};
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// The location repository: authority operations, directory and aggregates over one store.
 ///

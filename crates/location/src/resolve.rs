@@ -6,6 +6,7 @@ use spotlane_store::StoreProvider;
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::kind::RelocationPhase;
+use spotlane_types::time::Monotonic;
 
 use crate::authority::{self, ActiveObject, Authority, Life};
 use crate::cache::{Route, Tenure};
@@ -15,7 +16,7 @@ use crate::key;
 use crate::lease::LiveLease;
 use crate::record::{AggregatePhase, AggregateRecord, AggregateSide, Seen};
 use crate::repository::Repository;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// What a look-up found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +189,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let lives = store_now.until(expires_at).saturating_sub(fencing_margin);
         Ok(Some(LiveRoute {
             route: *route,
-            owner_deadline: sent.plus(lives),
+            owner_deadline: sent.after(lives),
         }))
     }
 }

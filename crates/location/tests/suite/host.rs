@@ -48,7 +48,7 @@ impl HandTime {
 
 impl Timing for HandTime {
     fn now(&self) -> Monotonic {
-        Monotonic::from_start(Duration::from_millis(self.now.load(Ordering::SeqCst)))
+        Monotonic::from_origin(Duration::from_millis(self.now.load(Ordering::SeqCst)))
     }
 
     async fn pause(&self, _: u32) {
@@ -133,7 +133,7 @@ impl Host {
         let held = first.claim().await.unwrap();
         let node = descriptor(name, &held, 1);
         let repository = Repository::new(set_up.clone(), time.clone());
-        let until = time.now().plus(Duration::from_secs(5));
+        let until = time.now().after(Duration::from_secs(5));
         repository
             .publish(&held, node.clone(), until)
             .await
@@ -148,7 +148,7 @@ impl Host {
     }
 
     pub(crate) fn until(&self) -> Monotonic {
-        self.time.now().plus(Duration::from_secs(5))
+        self.time.now().after(Duration::from_secs(5))
     }
 
     pub(crate) fn name(&self) -> DescriptorName {

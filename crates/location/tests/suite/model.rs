@@ -153,7 +153,7 @@ fn failed(error: LocationError) -> Said {
 }
 
 async fn candidate(host: &Host) -> Option<Candidate> {
-    let until = host.time.now().plus(Duration::from_millis(40));
+    let until = host.time.now().after(Duration::from_millis(40));
     host.repository
         .candidate(&host.name(), until)
         .await
@@ -165,7 +165,7 @@ async fn candidate(host: &Host) -> Option<Candidate> {
 async fn operate(host: &Host, id: &str, first: &Authority, kind: usize) -> Said {
     // A short deadline leaves some outcomes unsettled, a long one lets the repository find out.
     let millis = if kind.is_multiple_of(2) { 2 } else { 40 };
-    let until = host.time.now().plus(Duration::from_millis(millis));
+    let until = host.time.now().after(Duration::from_millis(millis));
     let repository = &host.repository;
     match first {
         Authority::Missing => {
