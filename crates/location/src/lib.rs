@@ -54,6 +54,7 @@ pub mod member_list;
 pub mod record;
 mod repository;
 mod resolve;
+mod rewrite;
 mod time;
 
 pub use error::{Conflict, LocationError, Stale};

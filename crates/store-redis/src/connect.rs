@@ -113,8 +113,9 @@ impl Connection {
             ReconnectPolicy::new_exponential(0, BACK_OFF_MIN_MS, BACK_OFF_MAX_MS, BACK_OFF_BASE);
         policy.set_jitter(BACK_OFF_MIN_MS);
         let mut builder = Builder::from_config(config(options.url())?);
+        // No timeout of fred's for commands: `Link` has one for the whole operation, which ends first, and a second timer
+        // would be armed for nothing.
         builder
-            .with_performance_config(|performance| performance.default_command_timeout = timeout)
             .with_connection_config(|connection| {
                 connection.connection_timeout = timeout;
                 connection.internal_command_timeout = timeout;

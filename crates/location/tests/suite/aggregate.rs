@@ -127,18 +127,13 @@ async fn unit(store: &BoxedStore) -> Unit {
     for id in MEMBERS {
         members.push(create_actor(&source, id).await);
     }
-    let (mut pointed, mut entries) = (Vec::new(), Vec::new());
-    for member in &members {
-        let payload = pointing(&source, member);
-        let (row, entry) = source
-            .repository
-            .point_at_aggregate(&source.held, member, &payload, source.until())
-            .await
-            .unwrap();
-        pointed.push(row);
-        entries.push(entry);
-    }
-    let list = MemberList::new(entries).unwrap();
+    let point = |row: &ActiveObject| pointing(&source, row);
+    let pointed = source
+        .repository
+        .point_at_aggregate(&source.held, move_id(), members, point, source.until())
+        .await
+        .unwrap();
+    let list = MemberList::of_rows(&pointed).unwrap();
     let aggregate = source
         .repository
         .prepare_aggregate(
@@ -157,6 +152,29 @@ async fn unit(store: &BoxedStore) -> Unit {
         list,
         aggregate,
     }
+}
+
+async fn settle(
+    target: &Host,
+    aggregate: &HeldAggregate,
+    rows: Vec<ActiveObject>,
+) -> Result<Vec<ActiveObject>, LocationError> {
+    let payload_of = |row: &ActiveObject| steady(target, row);
+    target
+        .repository
+        .settle_rows(&target.held, aggregate, rows, payload_of, target.until())
+        .await
+}
+
+async fn unpoint(
+    source: &Host,
+    rows: Vec<ActiveObject>,
+) -> Result<Vec<ActiveObject>, LocationError> {
+    let payload_of = |row: &ActiveObject| steady(source, row);
+    source
+        .repository
+        .unpoint_rows(&source.held, move_id(), rows, payload_of, source.until())
+        .await
 }
 
 async fn owners(reader: &Host, unit: &Unit) -> Vec<Option<String>> {
@@ -195,7 +213,8 @@ async fn a_unit_changes_its_owner_by_one_change_of_one_record() {
     let b = Host::start("b", &store, store.clone()).await;
     let until = b.until();
     assert_eq!(owners(&b, &unit).await, all(Some("a")));
-    let verified = b.repository.read_aggregate(move_id(), until).await.unwrap();
+    let verify = b.repository.verify_aggregate(move_id(), until);
+    let verified = verify.await.unwrap();
     assert_eq!(*verified.list(), unit.list);
     let commit = b
         .repository
@@ -219,12 +238,10 @@ async fn a_unit_changes_its_owner_by_one_change_of_one_record() {
         .finish_aggregate(&b.held, activated.clone(), &unit.list, until)
         .await;
     assert_eq!(conflict(early), Conflict::InAggregate);
-    for member in &unit.members {
-        let payload = steady(&b, member);
-        let settle = b
-            .repository
-            .settle_row(&b.held, &activated, member, &payload, until);
-        let settled = settle.await.unwrap();
+    let members = verified.into_parts().1;
+    let settled = settle(&b, &activated, members.clone()).await.unwrap();
+    for (settled, member) in settled.iter().zip(&members) {
+        assert_eq!(settled.object(), member.object());
         assert_eq!(settled.row().authority_owner_generation, generation);
         assert_eq!(
             settled.row().object_generation,
@@ -267,7 +284,13 @@ async fn a_row_of_a_moving_unit_is_changed_by_the_move_alone() {
         ),
         conflict(
             repository
-                .point_at_aggregate(held, room, &pointing(&source, room), until)
+                .point_at_aggregate(
+                    held,
+                    RelocationId::new(8, 8).unwrap(),
+                    vec![room.clone()],
+                    |row| pointing(&source, row),
+                    until,
+                )
                 .await,
         ),
     ];
@@ -282,7 +305,7 @@ async fn an_aborted_move_leaves_everything_with_the_source() {
     let b = Host::start("b", &store, store.clone()).await;
     let verified = b
         .repository
-        .read_aggregate(move_id(), b.until())
+        .verify_aggregate(move_id(), b.until())
         .await
         .unwrap();
     let (a, until) = (&unit.source, unit.source.until());
@@ -296,13 +319,8 @@ async fn an_aborted_move_leaves_everything_with_the_source() {
         .await;
     assert_eq!(conflict(late), Conflict::Changed);
     assert_eq!(owners(&b, &unit).await, all(Some("a")));
-    for member in &unit.members {
-        let payload = steady(a, member);
-        a.repository
-            .unpoint(&a.held, &aborted, member, &payload, until)
-            .await
-            .unwrap();
-    }
+    let taken = unpoint(a, unit.members.clone()).await.unwrap();
+    assert!(taken.iter().all(|row| row.aggregate().is_none()));
     a.repository
         .finish_aggregate(&a.held, aborted, &unit.list, until)
         .await
@@ -317,26 +335,21 @@ async fn pointers_without_a_record_are_taken_back_by_the_owner() {
     let Unit {
         source: a, members, ..
     } = unit(&store).await;
-    let member = &members[0];
-    let payload = steady(&a, member);
-    let refused = a
-        .repository
-        .unpoint_unprepared(&a.held, member, &payload, a.until())
-        .await;
+    let refused = unpoint(&a, members.clone()).await;
     assert_eq!(conflict(refused), Conflict::Aggregate);
     let delete = Mutation::Delete {
         key: key::aggregate(move_id()),
     };
     let request = WriteRequest::new(vec![], vec![delete]).unwrap();
     assert!(store.write(request).await.unwrap().applied().is_some());
-    let found = a.repository.find(member.object(), a.until()).await.unwrap();
-    assert!(matches!(found, Resolved::Ready(route) if route.owner_id == *a.held.lease().owner()));
-    let taken = a
-        .repository
-        .unpoint_unprepared(&a.held, member, &payload, a.until())
-        .await
-        .unwrap();
-    assert_eq!(taken.aggregate(), None);
+    let found = a.repository.find(members[0].object(), a.until()).await;
+    assert!(
+        matches!(found.unwrap(), Resolved::Ready(route) if route.owner_id == *a.held.lease().owner())
+    );
+    let taken = unpoint(&a, members).await.unwrap();
+    assert!(taken.iter().all(|row| row.aggregate().is_none()));
+    // Once more: there is nothing left to do, and nothing is written.
+    assert_eq!(unpoint(&a, taken.clone()).await.unwrap(), taken);
 }
 
 /// ST-87: of two targets one commits; after it the source can no longer give up.
@@ -348,11 +361,11 @@ async fn one_target_commits_and_nobody_after_it() {
     let c = Host::start("c", &store, store.clone()).await;
     let seen = [
         b.repository
-            .read_aggregate(move_id(), b.until())
+            .verify_aggregate(move_id(), b.until())
             .await
             .unwrap(),
         c.repository
-            .read_aggregate(move_id(), c.until())
+            .verify_aggregate(move_id(), c.until())
             .await
             .unwrap(),
     ];
@@ -379,14 +392,13 @@ async fn one_target_commits_and_nobody_after_it() {
 async fn a_long_list_is_read_back_and_a_bad_page_is_not() {
     let (store, _) = memory();
     let a = Host::start("a", &store, store.clone()).await;
-    let entries: Vec<PageEntry> = (0..2_500)
-        .map(|n| PageEntry {
-            object: AuthorityKey::Actor(format!("actor-{n}").parse().unwrap()),
-            object_generation: ObjectGeneration::new(1).unwrap(),
-            store_version: StoreVersion::new("1").unwrap(),
-        })
-        .collect();
-    let list = MemberList::new(entries).unwrap();
+    let objects = (1..2_500).map(|n| AuthorityKey::Actor(format!("actor-{n}").parse().unwrap()));
+    let entries = objects.chain([spot("room")]).map(|object| PageEntry {
+        object,
+        object_generation: ObjectGeneration::new(1).unwrap(),
+        store_version: StoreVersion::new("1").unwrap(),
+    });
+    let list = MemberList::new(entries.collect()).unwrap();
     let prepare =
         a.repository
             .prepare_aggregate(&a.held, move_id(), room(), side(&a), &list, a.until());
