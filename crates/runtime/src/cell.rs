@@ -114,4 +114,5 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), Hand
 }
 
 /// What a caller is told past the admission deadline (EX-107).
-pub(crate) const NOT_ADMITTED: &str = "the owner lease of the host is past its admission deadline; try again later";
+pub(crate) const NOT_ADMITTED: &str =
+    "the owner lease of the host is past its admission deadline; try again later";

@@ -73,7 +73,8 @@ impl Context {
         TimerName::new(name)?;
         let settings = every.settings()?;
         let name = Arc::from(name);
-        self.unit.start_timer(&self.core, &self.lane, &name, settings);
+        self.unit
+            .start_timer(&self.core, &self.lane, &name, settings);
         Ok(())
     }
 

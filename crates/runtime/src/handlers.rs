@@ -157,8 +157,13 @@ impl<A: Send + 'static> Handlers<A> {
         if let Err(error) = TimerName::new(name) {
             self.faults.push(format!("timer {name:?}: {error}"));
         }
-        if self.ticks.insert(name.into(), invoke_tick(handler)).is_some() {
-            self.faults.push(format!("timer {name:?} is registered twice"));
+        if self
+            .ticks
+            .insert(name.into(), invoke_tick(handler))
+            .is_some()
+        {
+            self.faults
+                .push(format!("timer {name:?} is registered twice"));
         }
         self
     }
@@ -172,7 +177,8 @@ impl<A: Send + 'static> Handlers<A> {
         match PacketName::new(name) {
             Ok(packet) => {
                 if table(self).insert(packet, invoke).is_some() {
-                    self.faults.push(format!("handler {name:?} is registered twice"));
+                    self.faults
+                        .push(format!("handler {name:?} is registered twice"));
                 }
             }
             Err(error) => self.faults.push(format!("handler {name:?}: {error}")),
@@ -219,13 +225,15 @@ where
     R: IntoReply,
     H: for<'a> Handler<'a, A, M, Reply = R>,
 {
-    Box::new(move |actor, context, payload| match M::from_payload(payload) {
-        Ok(message) => {
-            let call = handler.call(actor, context, message);
-            Box::pin(async move { call.await.into_reply() })
-        }
-        Err(error) => Box::pin(std::future::ready(Err(error))),
-    })
+    Box::new(
+        move |actor, context, payload| match M::from_payload(payload) {
+            Ok(message) => {
+                let call = handler.call(actor, context, message);
+                Box::pin(async move { call.await.into_reply() })
+            }
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        },
+    )
 }
 
 fn invoke_tick<A, R, H>(handler: H) -> InvokeTick<A>

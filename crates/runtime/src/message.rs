@@ -79,6 +79,8 @@ pub(crate) enum Route {
 pub(crate) trait Answer: Send + Sync {
     /// Takes it. Never waits.
     fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome);
+    /// Says that its source believes in an old route (RL-169).
+    fn stale(self: Box<Self>);
     /// What the request is called at its source: the correlation on its reply route.
     fn correlation(&self) -> Correlation;
 }

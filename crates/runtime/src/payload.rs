@@ -188,17 +188,25 @@ impl IntoPayload for &'static str {
 /// A value in JSON, for handlers, callers and replies.
 #[cfg(feature = "json")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "a wrapper to be taken apart in a pattern")]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a wrapper to be taken apart in a pattern"
+)]
 pub struct Json<T>(pub T);
 
 #[cfg(feature = "json")]
 impl<T: serde::de::DeserializeOwned> FromPayload for Json<T> {
     fn from_payload(payload: Payload) -> Result<Self, Error> {
         payload.expect_type(JSON)?;
-        serde_json::from_slice(&payload.bytes).map(Self).map_err(|error| {
-            Error::new(ErrorKind::ProtocolError, format!("the JSON is another: {error}"))
+        serde_json::from_slice(&payload.bytes)
+            .map(Self)
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::ProtocolError,
+                    format!("the JSON is another: {error}"),
+                )
                 .with_source(error)
-        })
+            })
     }
 }
 
@@ -239,7 +247,9 @@ mod tests {
     fn the_envelope_holds_the_very_bytes() {
         let bytes = Bytes::from(vec![7; 1000]);
         let at = bytes.as_ptr();
-        let payload = Payload::bytes(bytes).into_wire("name".parse().unwrap()).unwrap();
+        let payload = Payload::bytes(bytes)
+            .into_wire("name".parse().unwrap())
+            .unwrap();
         let (name, back) = Payload::from_wire(payload);
         assert_eq!(name.as_str(), "name");
         assert_eq!(back.as_bytes().as_ptr(), at);

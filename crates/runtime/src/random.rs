@@ -6,7 +6,8 @@ use spotlane_types::bound::GENERATION_MAX;
 fn fill<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // The system's source fails only where no process could start; a fixed value would be found as a conflict.
-    drop(SystemRandom::new().fill(&mut bytes));
+    let filled = SystemRandom::new().fill(&mut bytes);
+    debug_assert!(filled.is_ok(), "the system has no source of random numbers");
     bytes
 }
 

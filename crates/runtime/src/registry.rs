@@ -188,7 +188,10 @@ impl Registry {
     pub(crate) fn add(&mut self, actor_type: ActorType) -> Result<(), String> {
         let name = actor_type.name.clone();
         if self.types.contains_key(&name) {
-            return Err(format!("actor type {:?} is registered twice", name.as_str()));
+            return Err(format!(
+                "actor type {:?} is registered twice",
+                name.as_str()
+            ));
         }
         self.types.insert(name, Arc::new(actor_type));
         Ok(())

@@ -183,7 +183,11 @@ impl Settings {
         let chunk = self.relocation_payload_chunk_limit;
         if chunk == 0 || chunk > CHUNK_BYTES_MAX {
             let bound = format!("1 to {CHUNK_BYTES_MAX}");
-            return Err(SettingsError::new("relocation_payload_chunk_limit", chunk, bound));
+            return Err(SettingsError::new(
+                "relocation_payload_chunk_limit",
+                chunk,
+                bound,
+            ));
         }
         if self.relocation_restore_validity <= self.relocation_cutover_wait_timeout {
             return Err(SettingsError::new(
@@ -216,7 +220,8 @@ impl Settings {
         let weight = WeightSetting::new(self.placement_weight).ok_or_else(|| {
             SettingsError::new("placement_weight", self.placement_weight, "0 to 10000")
         })?;
-        let processors = std::thread::available_parallelism().unwrap_or(std::num::NonZero::<usize>::MIN);
+        let processors =
+            std::thread::available_parallelism().unwrap_or(std::num::NonZero::<usize>::MIN);
         let workers = match self.workers {
             None => processors,
             Some(workers) => std::num::NonZeroUsize::new(workers)
@@ -331,7 +336,10 @@ mod tests {
         assert_eq!(refused(|s| s.polling_interval = zero), "polling_interval");
         assert_eq!(refused(|s| s.placement_weight = 10_001), "placement_weight");
         assert_eq!(refused(|s| s.actor_limit = u32::MAX), "actor_limit");
-        assert_eq!(refused(|s| s.activation_concurrency = 0), "activation_concurrency");
+        assert_eq!(
+            refused(|s| s.activation_concurrency = 0),
+            "activation_concurrency"
+        );
         assert_eq!(refused(|s| s.send_timeout = long), "send_timeout");
         assert_eq!(refused(|s| s.job_limit = JobLimit::Manual(0)), "job_limit");
         assert_eq!(

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use spotlane_lane::{Lane, TimerHandle, TimerSettings};
@@ -59,6 +60,8 @@ impl Unit {
         settings: TimerSettings,
     ) {
         let handle = core.timers.register(lane, Arc::clone(name), settings);
+        // EX-243: no tick is queued past the admission deadline.
+        handle.admit_until(Some(core.lease.timers_until()));
         self.keep_timer(Arc::clone(name), handle);
     }
 
@@ -107,6 +110,8 @@ pub(crate) struct Live {
     pub(crate) lane: Lane<Cell>,
     /// The row as it was last read or written by this host. A leaf lock; `None` until the creation is committed.
     row: Mutex<Option<ActiveObject>>,
+    /// Set once: the Actor ends or moves (RL-140: one of them at a time).
+    leaving: AtomicBool,
 }
 
 impl Live {
@@ -115,11 +120,25 @@ impl Live {
             unit,
             lane,
             row: Mutex::new(row),
+            leaving: AtomicBool::new(false),
         })
     }
 
+    /// Takes the right to end or move the Actor; `false` when somebody else has it.
+    pub(crate) fn begin_end(&self) -> bool {
+        !self.leaving.swap(true, Ordering::AcqRel)
+    }
+
+    /// Gives the right back: the move was withdrawn.
+    pub(crate) fn stay(&self) {
+        self.leaving.store(false, Ordering::Release);
+    }
+
     pub(crate) fn row(&self) -> Option<ActiveObject> {
-        self.row.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.row
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn set_row(&self, row: ActiveObject) {
@@ -157,7 +176,10 @@ impl Slots {
     }
 
     pub(crate) fn get(&self, id: &ActorId) -> Option<Slot> {
-        let shard = self.shard(id).read().unwrap_or_else(PoisonError::into_inner);
+        let shard = self
+            .shard(id)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         shard.get(id).cloned()
     }
 
@@ -175,7 +197,10 @@ impl Slots {
         id: &ActorId,
         decide: impl FnOnce(Option<Slot>) -> (Option<Slot>, R),
     ) -> R {
-        let mut shard = self.shard(id).write().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self
+            .shard(id)
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let (slot, result) = decide(shard.get(id).cloned());
         let old = match slot {
             Some(slot) => shard.insert(id.clone(), slot),
@@ -192,6 +217,14 @@ impl Slots {
             Some(Slot::Live(found)) if Arc::ptr_eq(&found, live) => (None, true),
             other => (other, false),
         })
+    }
+
+    /// How many Actors live here.
+    pub(crate) fn live_len(&self) -> usize {
+        let len = |shard: &RwLock<HashMap<ActorId, Slot>>| {
+            shard.read().unwrap_or_else(PoisonError::into_inner).len()
+        };
+        self.shards.iter().map(len).sum()
     }
 
     /// Every living Actor.
