@@ -35,12 +35,22 @@
 //! # Ok(()) }
 //! ```
 
+mod budget;
 mod clock;
 mod config;
+mod dialer;
 mod error;
 mod inbound;
 mod intent;
+mod link;
+mod listener;
 mod mesh;
+mod node;
+mod out;
+mod random;
+mod stream;
+mod tls;
+mod tracked;
 
 pub use clock::MeshClock;
 pub use config::{Bounds, MeshConfig, NodeIdentity};
@@ -50,4 +60,6 @@ pub use error::{
 };
 pub use inbound::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 pub use intent::PeerIntent;
-pub use mesh::{Mesh, PeerInfo, Tracked, Written};
+pub use mesh::{Mesh, PeerInfo};
+pub use tls::{ClientCertificate, PemIdentity, TlsSettings};
+pub use tracked::{Tracked, Written};
