@@ -6,3 +6,4 @@
 
 mod app;
 mod one_host;
+mod two_hosts;
