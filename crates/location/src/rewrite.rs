@@ -6,7 +6,7 @@ use spotlane_store::{
 };
 use spotlane_types::authority_key::AuthorityKey;
 
-use crate::authority::{ActiveObject, Authority, Change, Settled};
+use crate::authority::{ActiveObject, Authority, Change, Settled, holds};
 use crate::effort::{Answer, Effort};
 use crate::error::{Conflict, LocationError, Stale};
 use crate::lease::{HeldLease, LiveLease};
@@ -66,15 +66,6 @@ impl Guard<'_> {
             return Err(LocationError::conflict(Conflict::Aggregate));
         }
         Ok(())
-    }
-}
-
-fn holds(condition: &Condition, outcome: ReadOutcome) -> bool {
-    match (condition, outcome.found()) {
-        (Condition::Missing(_), found) => found.is_none(),
-        (Condition::Version(_, version), Some(found)) => found.version == *version,
-        (Condition::Value(_, value), Some(found)) => found.value == *value,
-        (Condition::Version(..) | Condition::Value(..), None) => false,
     }
 }
 

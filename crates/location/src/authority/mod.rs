@@ -23,11 +23,13 @@ mod plan;
 mod state;
 
 pub(crate) use ops::Life;
-pub use ops::{PreparedTarget, Reservation, TerminalRecord};
+pub use ops::{
+    CreationOperation, PreparedTarget, Reservation, TERMINAL_RECORD_SLACK, TerminalRecord,
+};
 pub(crate) use ops::{
     abort, commit, delete, has_room, identity, lease_ended, new_owner, preserve,
     preserve_in_aggregate, reincarnate, release, reserve, settle_member,
 };
-pub(crate) use plan::{Change, Effect, Fence, First, Issues, Settled, Whose};
+pub(crate) use plan::{Change, Effect, Fence, First, Issues, Settled, Whose, holds};
 pub(crate) use state::aggregate_of;
 pub use state::{ActiveObject, Authority, ClosingObject, ReservedObject};

@@ -14,5 +14,8 @@ mod host;
 mod lease;
 mod malformed;
 mod model;
+mod moves;
 mod race;
 mod record;
+mod recorder;
+mod unit;
