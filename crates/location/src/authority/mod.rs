@@ -15,7 +15,7 @@
 //! ```
 //!
 //! What must not happen cannot be called: only an [`ActiveObject`] can be preserved, moved or deleted, so a reserved row
-//! never is (ST-70); only a [`ClosingObject`] can be reincarnated; only a [`PreparedTarget`] can become the owner (RL-20).
+//! never is (ST-70, RL-16); only a [`ClosingObject`] can be reincarnated; only a [`PreparedTarget`] can become the owner (RL-20).
 //! Each operation is a plan, pure, in `ops`; [`Repository`](crate::Repository) has the one runner that sends them.
 
 mod ops;

@@ -208,7 +208,7 @@ impl Change {
 
     /// Judges the row after a batch that was not acknowledged.
     ///
-    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71), and even a row
+    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71, RL-17), and even a row
     /// that looks like its result is another's work.
     pub(crate) fn settle(
         &self,

@@ -47,7 +47,7 @@ fn conflict<T: std::fmt::Debug>(outcome: Result<T, LocationError>) -> Conflict {
     }
 }
 
-/// ST-83 to ST-88: the whole way, with one generation for all, and every look-up agreeing at every point.
+/// ST-83, ST-84, ST-85, ST-86, ST-87, ST-88, RL-21: the whole way, with one generation for all, and every look-up agreeing at every point.
 #[tokio::test]
 async fn a_unit_changes_its_owner_by_one_change_of_one_record() {
     let (store, _) = memory();

@@ -386,7 +386,7 @@ async fn a_target_is_prepared_only_under_its_own_lease() {
     assert!(matches!(refused, Err(LocationError::Call { .. })));
 }
 
-/// RL-13, ST-71: the target's lease is compared, byte for byte.
+/// RL-13, RL-19, ST-71: the target's lease is compared, byte for byte, and nothing else is asked of its health.
 #[tokio::test]
 async fn a_target_whose_lease_has_ended_wins_nothing() {
     let (store, clock) = memory();
@@ -406,7 +406,7 @@ async fn a_target_whose_lease_has_ended_wins_nothing() {
     assert_eq!(a.active("room").await.version(), before.version());
 }
 
-/// ST-61, RL-286: past its own deadline a host does not even ask.
+/// ST-61, RL-284, RL-286: past its own deadline a host does not even ask.
 #[tokio::test]
 async fn past_the_admission_deadline_nothing_starts() {
     let (store, _) = memory();
@@ -634,7 +634,7 @@ async fn a_full_node_is_not_reserved() {
     assert_eq!(conflict(refused), Conflict::TargetCapacity);
 }
 
-/// ST-73: the death of a host removes none of its rows.
+/// ST-73, RL-9: the death of a host removes none of its rows.
 #[tokio::test]
 async fn a_row_outlives_its_owner() {
     let (store, clock) = memory();

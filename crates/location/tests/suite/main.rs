@@ -15,6 +15,7 @@ mod lease;
 mod malformed;
 mod model;
 mod moves;
+mod progress;
 mod race;
 mod record;
 mod recorder;

@@ -211,7 +211,7 @@ async fn schedule(seed: u64) -> [usize; 3] {
     counts
 }
 
-/// ST-7, ST-52, ST-71, ST-72, ST-90: 200 schedules; no success and no conflict is told wrongly, and there is one owner.
+/// ST-7, ST-52, ST-71, ST-72, ST-90, RL-17: 200 schedules; no success and no conflict is told wrongly, and there is one owner.
 #[tokio::test(start_paused = true)]
 async fn no_fault_makes_an_operation_lie() {
     let mut total = [0; 3];
