@@ -51,6 +51,7 @@ mod json;
 pub mod key;
 pub mod lease;
 pub mod member_list;
+mod progress;
 pub mod record;
 mod repository;
 mod resolve;
@@ -58,7 +59,8 @@ mod rewrite;
 mod time;
 
 pub use error::{Conflict, LocationError, Stale};
+pub use progress::MoveStep;
 pub use repository::Repository;
-pub use resolve::{LiveRoute, Resolved};
+pub use resolve::{Dispatch, LiveRoute, ObjectState, Resolved, SourceFence, SourceView, Standing};
 pub use spotlane_types::time::Monotonic;
 pub use time::Timing;

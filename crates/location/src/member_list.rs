@@ -104,9 +104,9 @@ impl MemberList {
         Self::new(entries.collect())
     }
 
-    /// Whether the Spot is in it, in this incarnation.
-    pub(crate) fn has_spot(&self, spot: &AggregateSpot) -> bool {
-        self.entries.iter().any(|entry| {
+    /// The entry of the Spot in this incarnation.
+    pub(crate) fn spot(&self, spot: &AggregateSpot) -> Option<&PageEntry> {
+        self.entries.iter().find(|entry| {
             matches!(&entry.object, AuthorityKey::Spot(id) if *id == spot.id)
                 && entry.object_generation == spot.object_generation
         })

@@ -2,14 +2,15 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use spotlane_store::{Found, Mutation, ReadOutcome, StoreProvider, WriteRequest};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::authority::AuthorityPayload;
 
 use crate::authority::{
-    self, ActiveObject, Authority, Change, ClosingObject, PreparedTarget, Reservation,
-    ReservedObject, Settled, TerminalRecord,
+    self, ActiveObject, Authority, Change, ClosingObject, CreationOperation, PreparedTarget,
+    Reservation, ReservedObject, Settled, TerminalRecord,
 };
 use crate::counter::{Counter, Expected, Reading, Taken};
 use crate::directory::Candidate;
@@ -143,6 +144,10 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
                 Settled::Lost(reason) => return Err(LocationError::conflict(reason)),
                 Settled::Again => {}
             }
+            let also = change.also.as_ref().zip(reread.also);
+            if also.is_some_and(|(also, outcome)| !authority::holds(also, outcome)) {
+                return Err(LocationError::conflict(Conflict::Aggregate));
+            }
             let descriptor_moved = still_eligible(&mut change, reread.lease, reread.descriptor)?;
             let read = counters.iter().zip(reread.counters);
             let read: Vec<Reading> = read
@@ -206,7 +211,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
 
     /// Reserve: missing to reserved on a checked candidate; issues both generations and takes pending capacity (RL-10).
     ///
-    /// A reservation that is in the way and whose target has ended is released first (ST-74).
+    /// A reservation that is in the way and whose target has ended is released first (ST-74). A host reserves one object
+    /// for itself once at a time: two such calls would write the same bytes.
     ///
     /// # Errors
     /// By recovery: `ReadThenDecide` for a conflict (the object exists, is reserved by somebody alive, or the candidate is
@@ -221,7 +227,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     ) -> Result<ReservedObject, LocationError> {
         let mut effort = self.admitted(by, until)?;
         let object = authority::identity(&reservation.payload.object)?.object;
-        let change = authority::reserve(to, reservation)?;
+        let change = authority::reserve(by, to, reservation)?;
         loop {
             match self.run(&mut effort, change.clone()).await {
                 Ok(done) => {
@@ -283,6 +289,22 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let mut effort = self.admitted(held, until)?;
         let change = authority::abort(reserved, node, held, terminal)?;
         self.run(&mut effort, change).await.map(|_| ())
+    }
+
+    /// The result that a creation left, in the bytes of the wire contract; `None` while it has none or no more.
+    ///
+    /// Only for a resend of the same operation, which is answered by it; whoever else meets the object looks at its row
+    /// (RL-87, RL-88).
+    ///
+    /// # Errors
+    /// By recovery: `Retry` when the store was not reached.
+    pub async fn creation_result(
+        &self,
+        operation: &CreationOperation,
+        until: Monotonic,
+    ) -> Result<Option<Bytes>, LocationError> {
+        let outcome = self.effort(until).read(&operation.key()).await?;
+        Ok(outcome.found().map(|found| found.value.into_bytes()))
     }
 
     /// Preserve: another payload; owner, generations and capacity stay (RL-12).
@@ -420,6 +442,7 @@ struct Reread {
     row: ReadOutcome,
     lease: ReadOutcome,
     descriptor: Option<ReadOutcome>,
+    also: Option<ReadOutcome>,
     extra: Vec<ReadOutcome>,
     counters: Vec<ReadOutcome>,
 }
@@ -432,6 +455,7 @@ impl Reread {
     ) -> Result<Self, LocationError> {
         let mut keys = vec![change.key.clone(), change.fence.lease.key()];
         keys.extend(change.descriptor.iter().map(|first| first.row.key()));
+        keys.extend(change.also.iter().map(|also| also.key().clone()));
         keys.extend(change.extra.iter().map(|extra| extra.key().clone()));
         keys.extend(counters.iter().map(|counter| counter.key()));
         let mut outcomes = effort.read_all(&keys).await?.into_iter();
@@ -442,6 +466,7 @@ impl Reread {
         };
         let (row, lease) = (next()?, next()?);
         let descriptor = change.descriptor.as_ref().map(|_| next()).transpose()?;
+        let also = change.also.as_ref().map(|_| next()).transpose()?;
         let extra = change
             .extra
             .iter()
@@ -451,6 +476,7 @@ impl Reread {
             row,
             lease,
             descriptor,
+            also,
             extra,
             counters: outcomes.collect(),
         })

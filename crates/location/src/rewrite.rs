@@ -6,7 +6,7 @@ use spotlane_store::{
 };
 use spotlane_types::authority_key::AuthorityKey;
 
-use crate::authority::{ActiveObject, Authority, Change, Settled};
+use crate::authority::{ActiveObject, Authority, Change, Settled, holds};
 use crate::effort::{Answer, Effort};
 use crate::error::{Conflict, LocationError, Stale};
 use crate::lease::{HeldLease, LiveLease};
@@ -17,7 +17,7 @@ use crate::time::Timing;
 /// Most records of one batch. ST-4 allows more; a store should not be busy with one batch for long.
 pub(crate) const BATCH_RECORDS_MAX: usize = 512;
 
-/// How many records of these sizes, from the first on, go into one batch beside what each batch repeats (ST-4).
+/// How many records of these sizes, from the first on, go into one batch beside what each batch repeats (ST-4, RL-18).
 ///
 /// One always does: a row, a page and their conditions are far below the bound.
 pub(crate) fn fitting(repeated: &[Condition], sizes: impl Iterator<Item = usize>) -> usize {
@@ -66,15 +66,6 @@ impl Guard<'_> {
             return Err(LocationError::conflict(Conflict::Aggregate));
         }
         Ok(())
-    }
-}
-
-fn holds(condition: &Condition, outcome: ReadOutcome) -> bool {
-    match (condition, outcome.found()) {
-        (Condition::Missing(_), found) => found.is_none(),
-        (Condition::Version(_, version), Some(found)) => found.version == *version,
-        (Condition::Value(_, value), Some(found)) => found.value == *value,
-        (Condition::Version(..) | Condition::Value(..), None) => false,
     }
 }
 
@@ -236,7 +227,7 @@ mod tests {
         StoreKey::new(name).unwrap()
     }
 
-    /// ST-4, ST-85: by count, by bytes with what each batch repeats, and one at least.
+    /// ST-4, ST-85, RL-18: by count, by bytes with what each batch repeats, and one at least.
     #[test]
     fn a_batch_ends_at_its_count_or_its_bytes() {
         assert_eq!(fitting(&[], std::iter::repeat_n(1, 2_000)), 512);

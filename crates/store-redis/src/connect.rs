@@ -259,12 +259,18 @@ fn tls_connector(authority: Option<&str>) -> Result<tokio_rustls::TlsConnector, 
     Ok(Arc::new(config).into())
 }
 
+/// What the server says to a user that it does not let in.
+const DENIED: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
+/// What TLS says of a peer that it does not trust, that does not trust us, or that does not speak TLS. fred hands these on
+/// as errors of input and output.
+const DISTRUSTED: [&str; 3] = ["InvalidCertificate(", "AlertReceived(", "InvalidMessage("];
+
 /// Whether the last thing heard says that waiting cannot help.
 pub(crate) fn is_refusal(error: &Error) -> bool {
+    let text = error.details();
     matches!(
         error.kind(),
         ErrorKind::Auth | ErrorKind::Config | ErrorKind::Tls
-    ) || error.details().starts_with("WRONGPASS")
-        || error.details().starts_with("NOAUTH")
-        || error.details().starts_with("NOPERM")
+    ) || DENIED.iter().any(|code| text.starts_with(code))
+        || DISTRUSTED.iter().any(|reason| text.contains(reason))
 }

@@ -1,4 +1,6 @@
 //! The scripts, each with the name under which Redis remembers it (ST-33).
+//!
+//! They take the time from the server (ST-37), and each put prunes the history of its record (ST-34).
 
 use bytes::Bytes;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};

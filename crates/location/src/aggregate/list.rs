@@ -149,7 +149,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
             reader.take(&key, level, page.value.as_bytes())?;
         }
         let list = MemberList::new(reader.finish())?;
-        if !list.is_of(&seen.row) || !list.has_spot(&seen.row.spot) {
+        if !list.is_of(&seen.row) || list.spot(&seen.row.spot).is_none() {
             let rule = "root, count, digest and spot are those of the list";
             return Err(RecordError::contradiction(&record_key, rule).into());
         }

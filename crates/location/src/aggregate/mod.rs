@@ -14,7 +14,7 @@
 mod list;
 mod rows;
 
-use spotlane_store::StoreProvider;
+use spotlane_store::{Condition, StoreProvider};
 use spotlane_types::id::RelocationId;
 use spotlane_types::time::Monotonic;
 
@@ -129,6 +129,7 @@ fn change(key: spotlane_store::StoreKey, first: First, held: &HeldLease, effect:
         },
         descriptor: None,
         effect,
+        also: None,
         extra: Vec::new(),
         incarnation: None,
     }
@@ -139,7 +140,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     ///
     /// # Errors
     /// By recovery, as [`Repository::preserve`](Repository::preserve); `FixCall` when the list lacks the Spot or the
-    /// source is another host.
+    /// source is another host; a conflict when the row of the Spot is not in the version of the list any more.
     pub async fn prepare_aggregate(
         &self,
         held: &HeldLease,
@@ -155,11 +156,11 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
                 rule: "the source of an aggregate is the holder of the lease",
             });
         }
-        if !list.has_spot(&spot) {
-            return Err(LocationError::Call {
-                rule: "the spot of a unit is in its list",
-            });
-        }
+        let entry = list.spot(&spot).ok_or(LocationError::Call {
+            rule: "the spot of a unit is in its list",
+        })?;
+        // Without it, a record that was written, committed and removed behind a lost answer would be written once more.
+        let sealed = Condition::Version(key::authority(&entry.object), entry.store_version.clone());
         self.put_pages(&mut effort, held, list).await?;
         let record = AggregateRecord {
             record_version: V1,
@@ -174,7 +175,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
             digest_sha256: list.digest(),
         };
         let effect = Effect::Aggregate(record, Issues::None);
-        let change = change(key::aggregate(relocation), First::Missing, held, effect);
+        let mut change = change(key::aggregate(relocation), First::Missing, held, effect);
+        change.also = Some(sealed);
         self.run_aggregate(&mut effort, change).await
     }
 

@@ -18,6 +18,7 @@ use crate::repository::Repository;
 use crate::rewrite::{BATCH_RECORDS_MAX, Guard, Rewrite};
 use crate::time::Timing;
 
+/// RL-21: the phase preparing is written by the source, and for the rows of a unit only.
 fn points_in_preparation(payload: &AuthorityPayload, relocation: RelocationId) -> bool {
     let phase = payload.relocation_state.as_ref().map(|state| state.phase);
     authority::aggregate_of(payload) == Some(relocation)

@@ -48,6 +48,16 @@ pub(crate) enum Issues {
     ObjectAndOwner,
 }
 
+/// Whether a condition holds of what was read.
+pub(crate) fn holds(condition: &Condition, outcome: ReadOutcome) -> bool {
+    match (condition, outcome.found()) {
+        (Condition::Missing(_), found) => found.is_none(),
+        (Condition::Version(_, version), Some(found)) => found.version == *version,
+        (Condition::Value(_, value), Some(found)) => found.value == *value,
+        (Condition::Version(..) | Condition::Value(..), None) => false,
+    }
+}
+
 /// What becomes of the row.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
@@ -65,6 +75,8 @@ pub(crate) struct Change {
     /// The descriptor of the target, by version (RL-10, RL-11).
     pub(crate) descriptor: Option<Seen<NodeDescriptorRow>>,
     pub(crate) effect: Effect,
+    /// What else must hold from the first attempt to the last.
+    pub(crate) also: Option<Condition>,
     /// What is written with it, such as the terminal record of a creation (RL-85).
     pub(crate) extra: Vec<Mutation>,
     /// The incarnation that a removal is about.
@@ -158,6 +170,7 @@ impl Change {
                 descriptor.version.clone(),
             ));
         }
+        conditions.extend(self.also.clone());
         // The row comes first: its version is the first that an applied batch returns.
         let mut mutations = vec![match &value {
             Some(value) => Mutation::Put {
@@ -195,7 +208,7 @@ impl Change {
 
     /// Judges the row after a batch that was not acknowledged.
     ///
-    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71), and even a row
+    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71, RL-17), and even a row
     /// that looks like its result is another's work.
     pub(crate) fn settle(
         &self,

@@ -94,7 +94,7 @@ impl HeldLease {
     }
 
     /// Whether the host may start anything now: publish, take a message or timer, confirm a factory or restore, change a
-    /// relocation (ST-61).
+    /// relocation (ST-61, RL-284).
     pub fn admits(&self, now: Monotonic) -> bool {
         now < self.deadline
     }
