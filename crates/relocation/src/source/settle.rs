@@ -68,7 +68,7 @@ impl Settling {
             connection: None,
             backlog: Vec::new(),
             pending,
-            reads: Reads::new(cx.now),
+            reads: Reads::new(),
             limit: Limit::from_mark(cx),
         };
         settling.reads.start(cx);

@@ -207,7 +207,7 @@ impl TargetRestoring {
         cx.push(SourceEffect::Finished(Err(MoveFailure::DeadlineExceeded)));
         let mut unknown = Box::new(ReadyUnknown {
             transfer: self.transfer,
-            reads: Reads::new(cx.now),
+            reads: Reads::new(),
             limit: Limit::from_mark(cx),
         });
         unknown.reads.start(cx);
