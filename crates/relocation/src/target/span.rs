@@ -69,7 +69,8 @@ impl Spans {
             self.main = longer;
             self.replacement = Some(Span::new(connection));
         }
-        self.replacement.get_or_insert_with(|| Span::new(connection))
+        self.replacement
+            .get_or_insert_with(|| Span::new(connection))
     }
 
     /// Appends a record; `false` when it cannot be encoded, which no decoded record shows.
@@ -83,7 +84,11 @@ impl Spans {
     }
 
     /// Compares a cutover with the span of its connection; on a fit that span is the batch.
-    pub(super) fn close(&mut self, connection: ConnectionId, cutover: &RelocationCutover) -> Closing {
+    pub(super) fn close(
+        &mut self,
+        connection: ConnectionId,
+        cutover: &RelocationCutover,
+    ) -> Closing {
         let span = self.of(connection);
         if !span.boundary.fits(cutover) {
             return Closing::Mismatch;
