@@ -71,6 +71,8 @@ mutants! {
     AnswerNever = "answer-never" caught by "one-terminal";
     /// The follow route is never removed.
     KeepFollow = "keep-follow" caught by "nothing-resident";
+    /// Every forwarded message makes a notice.
+    NoticeEachTime = "notice-each-time" caught by "one-notice";
     /// The assembly of a removed target is never given up.
     KeepTarget = "keep-target" caught by "nothing-resident";
     /// Chunks do not wait for the budget.

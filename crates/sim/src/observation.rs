@@ -3,6 +3,7 @@
 use spotlane_relocation::diagnostic::Diagnostic;
 use spotlane_relocation::source::{MoveFailure, SourceStage};
 use spotlane_relocation::target::TargetStage;
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::RelocationId;
 
 use crate::network::HostIndex;
@@ -236,6 +237,13 @@ pub enum Observation {
         bytes: u64,
         chunk: u64,
         budget: u64,
+    },
+    /// A former owner told a sender of the new route.
+    Notice {
+        at: HostIndex,
+        to: HostIndex,
+        source: AuthorityOwnerGeneration,
+        target: AuthorityOwnerGeneration,
     },
     /// A machine reported something.
     Diagnosed {

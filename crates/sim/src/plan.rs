@@ -126,7 +126,12 @@ impl Plan {
             faults,
             settings: settings(&mut root.fork("settings"))?,
             lease: lease_settings()?,
-            request_timeout: Duration::from_millis(1_500),
+            // Where nothing may be lost, nobody gives up either.
+            request_timeout: if climate.is_gentle() {
+                Duration::from_secs(5)
+            } else {
+                Duration::from_millis(1_500)
+            },
             move_timeout: Duration::from_millis(1_000),
             heal_at,
             renew_at: heal_at + FOLLOW_DURATION,

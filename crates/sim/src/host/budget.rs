@@ -1,21 +1,21 @@
-//! What is in flight: the transport's side of the payload budget (RL-131).
+//! The payload budget of a host: the real one decides, and the transport of this model says what has left (RL-131).
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use spotlane_relocation::budget::{Budget, Grant, UnitId};
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::settings::RelocationSettings;
+use spotlane_relocation::source::SourceEvent;
 use spotlane_types::id::RelocationId;
 
-/// What waits for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Want {
-    /// A unit that has not begun.
-    Unit,
-    /// The next chunk, with its charge.
-    Chunk(u64),
-}
+use super::{Host, Job};
+use crate::mutant::Mutant;
+use crate::network::HostIndex;
+use crate::observation::Observation;
+use crate::shared::Shared;
 
+/// A chunk on its way.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     connection: ConnectionId,
@@ -25,108 +25,173 @@ struct Flight {
 
 /// The chunks in flight of one host.
 #[derive(Debug)]
-pub(super) struct Budget {
-    limit: Option<u64>,
+pub(super) struct InFlight {
+    budget: Budget,
     flights: Vec<Flight>,
-    waiting: VecDeque<(RelocationId, ConnectionId, Want)>,
+    /// Granted and not submitted yet.
+    granted: BTreeMap<RelocationId, (ConnectionId, u64)>,
+    /// What a unit asked for last.
+    asked: BTreeMap<RelocationId, (ConnectionId, u64)>,
 }
 
-impl Budget {
+impl InFlight {
     pub(super) const fn new(settings: &RelocationSettings) -> Self {
         Self {
-            limit: settings.in_flight_budget(),
+            budget: Budget::new(settings),
             flights: Vec::new(),
-            waiting: VecDeque::new(),
+            granted: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 
     /// Bytes in flight on a connection.
-    pub(super) fn in_flight(&self, connection: ConnectionId) -> u64 {
-        let on = |flight: &&Flight| flight.connection == connection;
-        self.flights.iter().filter(on).map(|flight| flight.charge).sum()
+    fn on(&self, connection: ConnectionId) -> u64 {
+        let here = |flight: &&Flight| flight.connection == connection;
+        self.flights.iter().filter(here).map(|flight| flight.charge).sum()
     }
 
-    fn fits(&self, connection: ConnectionId, want: Want) -> bool {
-        let Some(limit) = self.limit else {
-            return true;
-        };
-        let used = self.in_flight(connection);
-        match want {
-            Want::Unit => used < limit,
-            // RL-131: a chunk above the budget goes when nothing else is in flight.
-            Want::Chunk(charge) => used == 0 || used.saturating_add(charge) <= limit,
-        }
-    }
-
-    /// Asks for room; `false` means that the answer comes later.
-    pub(super) fn ask(
-        &mut self,
-        relocation: RelocationId,
-        connection: ConnectionId,
-        want: Want,
-    ) -> bool {
-        if self.fits(connection, want) {
-            return true;
-        }
-        self.waiting.push_back((relocation, connection, want));
-        false
-    }
-
-    /// A chunk is in flight until then.
-    pub(super) fn charge(&mut self, connection: ConnectionId, charge: u64, until: Duration) {
-        self.flights.push(Flight {
-            connection,
-            charge,
-            until,
-        });
-    }
-
-    /// The transport has let go of what is over; says who may go on now.
-    pub(super) fn release(&mut self, now: Duration) -> Vec<(RelocationId, Want)> {
-        self.flights.retain(|flight| flight.until > now);
-        let mut open = Vec::new();
-        let waiting = std::mem::take(&mut self.waiting);
-        for (relocation, connection, want) in waiting {
-            // One at a time: each of them fills the budget before the next is judged.
-            if open.is_empty() && self.fits(connection, want) {
-                open.push((relocation, want));
-            } else {
-                self.waiting.push_back((relocation, connection, want));
-            }
-        }
-        open
-    }
-
-    /// A connection took its chunks with it.
-    pub(super) fn connection_lost(&mut self, connection: ConnectionId) {
-        self.flights.retain(|flight| flight.connection != connection);
-        self.waiting.retain(|(_, on, want)| *on != connection || *want == Want::Unit);
-    }
-
-    /// A move has ended and waits for nothing.
-    pub(super) fn forget(&mut self, relocation: RelocationId) {
-        self.waiting.retain(|(one, _, _)| *one != relocation);
-    }
-
-    /// When room may come next.
+    /// When the transport lets go of the next chunk.
     pub(super) fn next_at(&self) -> Option<Duration> {
         self.flights.iter().map(|flight| flight.until).min()
     }
 
-    /// Whether somebody waits although nothing is in flight.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.flights.is_empty() && !self.waiting.is_empty()
-    }
-
     /// What is left.
     pub(super) fn residents(&self) -> Vec<String> {
-        let mut left = Vec::new();
-        if !self.flights.is_empty() {
-            left.push(format!("{} chunks in flight", self.flights.len()));
+        let charged = self.budget.in_flight();
+        let left = (charged > 0).then(|| format!("{charged} bytes charged to the budget"));
+        left.into_iter().collect()
+    }
+}
+
+/// The number of a move, for the budget.
+const fn unit_id(relocation: RelocationId) -> UnitId {
+    UnitId::new(relocation.low())
+}
+
+impl Host {
+    /// A unit wants to start.
+    pub(super) fn await_start(&mut self, relocation: RelocationId, peer: HostIndex) {
+        let Some(connection) = self.links.get(&peer).copied() else {
+            // A connection that is not there is not full.
+            self.jobs.push_back(Job::Source(relocation, SourceEvent::BudgetOpen));
+            return;
+        };
+        let mut grants = Vec::new();
+        let budget = &mut self.in_flight.budget;
+        budget.want_start(unit_id(relocation), connection, &mut grants);
+        self.grant(grants);
+    }
+
+    /// A unit wants to submit its next chunk.
+    pub(super) fn await_chunk(
+        &mut self,
+        relocation: RelocationId,
+        peer: HostIndex,
+        charge: u64,
+        shared: &Shared,
+    ) {
+        // Without a connection there is nothing to wait for: the machine asks again on the next one.
+        let Some(connection) = self.links.get(&peer).copied() else {
+            return;
+        };
+        self.in_flight.asked.insert(relocation, (connection, charge));
+        if shared.has(Mutant::IgnoreBudget) {
+            self.jobs.push_back(Job::Source(relocation, SourceEvent::ChunkOpen));
+            return;
         }
-        if !self.waiting.is_empty() {
-            left.push(format!("{} moves that wait for the budget", self.waiting.len()));
+        let mut grants = Vec::new();
+        let budget = &mut self.in_flight.budget;
+        budget.want_chunk(unit_id(relocation), connection, charge, &mut grants);
+        self.grant(grants);
+    }
+
+    fn grant(&mut self, grants: Vec<Grant>) {
+        for grant in grants {
+            let (unit, event) = match grant {
+                Grant::Start(unit) => (unit, SourceEvent::BudgetOpen),
+                Grant::Chunk(unit) => (unit, SourceEvent::ChunkOpen),
+            };
+            let known = self.sources.keys().find(|one| unit_id(**one) == unit);
+            let Some(relocation) = known.copied() else {
+                continue;
+            };
+            if let (Grant::Chunk(_), Some(asked)) =
+                (grant, self.in_flight.asked.remove(&relocation))
+            {
+                self.in_flight.granted.insert(relocation, asked);
+            }
+            self.jobs.push_back(Job::Source(relocation, event));
         }
-        left
+    }
+
+    /// A chunk left and is in flight until then.
+    pub(super) fn chunk_left(
+        &mut self,
+        relocation: RelocationId,
+        to: HostIndex,
+        until: Duration,
+        shared: &mut Shared,
+    ) {
+        let granted = self.in_flight.granted.remove(&relocation);
+        let asked = granted.or_else(|| self.in_flight.asked.remove(&relocation));
+        let Some((connection, charge)) = asked else {
+            return;
+        };
+        self.in_flight.flights.push(Flight {
+            connection,
+            charge,
+            until,
+        });
+        shared.see(Observation::InFlight {
+            at: self.index,
+            to,
+            bytes: self.in_flight.on(connection),
+            chunk: charge,
+            budget: shared.plan.settings.in_flight_budget().unwrap_or(u64::MAX),
+        });
+    }
+
+    /// A grant that led to no chunk is given back: its unit has gone on or has ended meanwhile.
+    pub(super) fn chunk_not_sent(&mut self, relocation: RelocationId) {
+        if let Some((connection, charge)) = self.in_flight.granted.remove(&relocation) {
+            let mut grants = Vec::new();
+            self.in_flight.budget.released(connection, charge, &mut grants);
+            self.grant(grants);
+        }
+    }
+
+    /// The transport lets go of what has arrived.
+    pub(super) fn wake_budget(&mut self, shared: &Shared) {
+        let now = shared.now();
+        let flights = std::mem::take(&mut self.in_flight.flights);
+        let (over, still) = flights.into_iter().partition(|flight| flight.until <= now);
+        self.in_flight.flights = still;
+        let over: Vec<Flight> = over;
+        let mut grants = Vec::new();
+        for flight in over {
+            let budget = &mut self.in_flight.budget;
+            budget.released(flight.connection, flight.charge, &mut grants);
+        }
+        self.grant(grants);
+    }
+
+    /// A connection took its chunks with it.
+    pub(super) fn budget_lost(&mut self, connection: ConnectionId) {
+        let in_flight = &mut self.in_flight;
+        in_flight.flights.retain(|flight| flight.connection != connection);
+        in_flight.granted.retain(|_, (on, _)| *on != connection);
+        in_flight.asked.retain(|_, (on, _)| *on != connection);
+        let mut grants = Vec::new();
+        in_flight.budget.connection_lost(connection, &mut grants);
+        self.grant(grants);
+    }
+
+    /// A move waits for nothing any more.
+    pub(super) fn budget_ended(&mut self, relocation: RelocationId) {
+        self.chunk_not_sent(relocation);
+        self.in_flight.asked.remove(&relocation);
+        let mut grants = Vec::new();
+        self.in_flight.budget.unit_ended(unit_id(relocation), &mut grants);
+        self.grant(grants);
     }
 }

@@ -137,7 +137,7 @@ impl Host {
         }
         self.accept(&record, Place::Hold, shared);
         if let Some(message) = message_of(&record) {
-            self.follow.remember_hops(message, hops);
+            self.following.remember_hops(message, hops);
         }
         let event = SourceEvent::Arrived(record);
         self.jobs.push_back(Job::Source(relocation, event));

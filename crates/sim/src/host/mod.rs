@@ -39,8 +39,8 @@ use crate::shared::Shared;
 use crate::store::{HostTime, RemoteStore};
 use crate::workload::MovePlan;
 
-use budget::Budget;
-use follow::FollowRoutes;
+use budget::InFlight;
+use follow::Following;
 use inbound::Arrival;
 use lane::Lane;
 use sending::Outbox;
@@ -194,8 +194,8 @@ pub struct Host {
     /// The latest move away of an Actor: what arrives for it here goes there.
     latest: BTreeMap<ActorIndex, RelocationId>,
     targets: BTreeMap<ActorIndex, TargetUnit>,
-    follow: FollowRoutes,
-    budget: Budget,
+    following: Following,
+    in_flight: InFlight,
     outboxes: BTreeMap<SenderIndex, Outbox>,
     callers: BTreeMap<MessageId, Duration>,
     cache: RouteCache,
@@ -246,8 +246,8 @@ impl Host {
             sources: BTreeMap::new(),
             latest: BTreeMap::new(),
             targets: BTreeMap::new(),
-            follow: FollowRoutes::default(),
-            budget: Budget::new(&shared.plan.settings),
+            following: Following::default(),
+            in_flight: InFlight::new(&shared.plan.settings),
             outboxes: BTreeMap::new(),
             callers: BTreeMap::new(),
             cache: RouteCache::new(cache, 64),
@@ -365,6 +365,7 @@ impl Host {
         self.wake_at = None;
         self.wake_lease(shared);
         self.wake_lanes(shared)?;
+        self.wake_budget(shared);
         self.wake_sources(shared)?;
         self.wake_targets(shared)?;
         self.wake_follow(shared);
@@ -385,8 +386,9 @@ impl Host {
                 .filter_map(|lane| lane.next_at(shared.timers_run))
                 .min(),
             self.sources_next(),
+            self.in_flight.next_at(),
             self.targets_next(),
-            self.follow.next_at(),
+            self.following.next_at(),
             self.senders_next(),
             self.moves_waiting.iter().map(|(at, _)| *at).min(),
         ];
@@ -423,7 +425,7 @@ impl Host {
     }
 
     fn link_down(&mut self, peer: HostIndex, connection: ConnectionId) {
-        self.budget.connection_lost(connection);
+        self.budget_lost(connection);
         for (relocation, unit) in &self.sources {
             if unit.target == peer {
                 let event = SourceEvent::ConnectionLost(connection);
@@ -591,8 +593,8 @@ impl Host {
                 left.push(format!("target of {actor:?} in {:?}", unit.machine.stage()));
             }
         }
-        left.extend(self.follow.residents());
-        left.extend(self.budget.residents());
+        left.extend(self.following.residents());
+        left.extend(self.in_flight.residents());
         for (actor, lane) in &self.lanes {
             if lane.serves() && !lane.queue.is_empty() {
                 left.push(format!("{} items in the queue of {actor:?}", lane.queue.len()));

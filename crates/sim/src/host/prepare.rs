@@ -146,6 +146,7 @@ impl Host {
         );
         // Lanes and machine may both hold; half of the moves go one way, half the other.
         unit.machine_holds = shared.random.percent(50);
+        unit.tenure = self.lanes.get(&plan.actor).map(|lane| lane.route.tenure.clone());
         unit.previous = self.latest.insert(plan.actor, relocation);
         self.sources.insert(relocation, unit);
         let event = SourceEvent::MoveRequested(Box::new(unit_plan));

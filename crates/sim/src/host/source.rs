@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
@@ -25,7 +26,6 @@ use spotlane_wire::Record;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
 
-use super::budget::Want;
 use super::lane::{Gate, Item};
 use super::{Host, Job, StoreAnswer};
 use crate::agenda::Packet;
@@ -50,6 +50,8 @@ pub(super) struct SourceUnit {
     pub(super) machine_holds: bool,
     /// Whether the machine has asked for what the lane held.
     pub(super) drained: bool,
+    /// The tenure here, as routes name it.
+    pub(super) tenure: Option<Tenure>,
     /// The move before it, whose follow route may still be there.
     pub(super) previous: Option<RelocationId>,
     /// One-way messages that the machine has, in case it drops them.
@@ -70,6 +72,7 @@ impl SourceUnit {
             ends,
             machine_holds: false,
             drained: false,
+            tenure: None,
             previous: None,
             one_way: Vec::new(),
         }
@@ -106,8 +109,12 @@ impl Host {
         {
             lane.gate = Gate::Open;
         }
+        let opened = matches!(event, SourceEvent::ChunkOpen);
         unit.machine.on_event(now, event, &mut effects);
         self.source_effects(relocation, effects, shared)?;
+        if opened {
+            self.chunk_not_sent(relocation);
+        }
         self.settle_source(relocation);
         Ok(())
     }
@@ -141,10 +148,10 @@ impl Host {
         if !over || waits {
             return;
         }
-        self.budget.forget(relocation);
         let actor = unit.actor;
         let previous = unit.previous.filter(|one| self.sources.contains_key(one));
         let returned = stage == SourceStage::SourceRunning;
+        self.budget_ended(relocation);
         self.sources.remove(&relocation);
         if self.latest.get(&actor) == Some(&relocation) {
             match previous.filter(|_| returned) {
@@ -157,15 +164,6 @@ impl Host {
     /// The deadlines of all sources.
     pub(super) fn wake_sources(&mut self, shared: &mut Shared) -> Result<()> {
         let now = shared.now();
-        for (relocation, want) in self.budget.release(now) {
-            self.jobs.push_back(Job::Source(
-                relocation,
-                match want {
-                    Want::Unit => SourceEvent::BudgetOpen,
-                    Want::Chunk(_) => SourceEvent::ChunkOpen,
-                },
-            ));
-        }
         let due: Vec<RelocationId> = self
             .sources
             .iter()
@@ -188,11 +186,10 @@ impl Host {
 
     /// When a source is next due.
     pub(super) fn sources_next(&self) -> Option<Duration> {
-        let machines = self
-            .sources
-            .values()
-            .filter_map(|unit| unit.machine.next_deadline().map(since_origin));
-        [machines.min(), self.budget.next_at()].into_iter().flatten().min()
+        let machines = self.sources.values();
+        machines
+            .filter_map(|unit| unit.machine.next_deadline().map(since_origin))
+            .min()
     }
 
     #[expect(clippy::too_many_lines, reason = "one arm for each effect, most of one line")]
@@ -216,14 +213,13 @@ impl Host {
                     self.seen_step(relocation, Step::Sealed, shared);
                 }
             }
-            SourceEffect::AwaitBudget => self.await_room(relocation, Want::Unit),
+            SourceEffect::AwaitBudget => {
+                let peer = self.peer_of_move(relocation)?;
+                self.await_start(relocation, peer);
+            }
             SourceEffect::AwaitChunk { charge } => {
-                if shared.has(Mutant::IgnoreBudget) {
-                    let job = Job::Source(relocation, SourceEvent::ChunkOpen);
-                    self.jobs.push_back(job);
-                } else {
-                    self.await_room(relocation, Want::Chunk(charge));
-                }
+                let peer = self.peer_of_move(relocation)?;
+                self.await_chunk(relocation, peer, charge, shared);
             }
             // There are no sessions in this world, so nobody has to be asked and nobody is told.
             SourceEffect::RefuseBinds => {
@@ -254,16 +250,9 @@ impl Host {
                 self.jobs.push_back(Job::Source(relocation, SourceEvent::AbortFixed));
             }
             SourceEffect::ReleasePayload => self.release(relocation, shared),
-            SourceEffect::FollowTo { row, until } => {
-                let actor = self.actor_of_move(relocation)?;
-                self.follow.add(actor, relocation, *row, since_origin(until));
-            }
+            SourceEffect::FollowTo { row, until } => self.follow_to(relocation, &row, until)?,
             SourceEffect::Forward(record) => self.forward(record, shared)?,
-            SourceEffect::RemoveFollow => {
-                if !shared.has(Mutant::KeepFollow) {
-                    self.follow.remove(relocation);
-                }
-            }
+            SourceEffect::RemoveFollow => self.expire_follow(shared),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests, shared),
             SourceEffect::Dropped { .. } => self.dropped(relocation, shared),
             SourceEffect::CleanUp(closing) => self.clean_up(relocation, closing, shared)?,
@@ -295,30 +284,14 @@ impl Host {
         });
     }
 
+    fn peer_of_move(&self, relocation: RelocationId) -> Result<HostIndex> {
+        let unit = self.sources.get(&relocation);
+        unit.map(|unit| unit.target).context("a move of this host")
+    }
+
     fn actor_of_move(&self, relocation: RelocationId) -> Result<ActorIndex> {
         let unit = self.sources.get(&relocation);
         unit.map(|unit| unit.actor).context("a move of this host")
-    }
-
-    fn await_room(&mut self, relocation: RelocationId, want: Want) {
-        let Some(unit) = self.sources.get(&relocation) else {
-            return;
-        };
-        // Without a connection there is no budget to wait for; the machine asks again on the next one.
-        let Some(connection) = self.links.get(&unit.target).copied() else {
-            if want == Want::Unit {
-                let job = Job::Source(relocation, SourceEvent::BudgetOpen);
-                self.jobs.push_back(job);
-            }
-            return;
-        };
-        if self.budget.ask(relocation, connection, want) {
-            let event = match want {
-                Want::Unit => SourceEvent::BudgetOpen,
-                Want::Chunk(_) => SourceEvent::ChunkOpen,
-            };
-            self.jobs.push_back(Job::Source(relocation, event));
-        }
     }
 
     /// The object has left: what was the target of an earlier move has nothing to do any more.
@@ -591,19 +564,9 @@ impl Host {
             super::target::damage(&mut frames);
         }
         let packet = Packet::Command { frames, message };
-        let bytes = packet.bytes();
         let sent = shared.send(self.index, to, Some(connection), packet);
         if let (true, Submit::Taken(until)) = (chunk, sent) {
-            let charge = u64::try_from(bytes).unwrap_or(u64::MAX);
-            self.budget.charge(connection, charge, until);
-            let in_flight = self.budget.in_flight(connection);
-            shared.see(Observation::InFlight {
-                at: self.index,
-                to,
-                bytes: in_flight,
-                chunk: charge,
-                budget: shared.plan.settings.in_flight_budget().unwrap_or(u64::MAX),
-            });
+            self.chunk_left(relocation, to, until, shared);
         }
         Ok(sent)
     }

@@ -566,6 +566,7 @@ impl Host {
             });
         }
         self.lanes.insert(actor, lane);
+        self.follow_no_more(&shared.cast.key(actor)?);
         self.give_up_copy(actor, relocation, shared);
         Ok(())
     }

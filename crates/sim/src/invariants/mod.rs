@@ -9,6 +9,7 @@ mod moves_settle;
 mod no_handler_before_commit;
 mod no_return;
 mod nothing_resident;
+mod one_notice;
 mod one_owner;
 mod one_terminal;
 mod payload_released_once;
@@ -151,6 +152,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(one_terminal::OneTerminal),
         Box::<payload_released_once::PayloadReleasedOnce>::default(),
         Box::new(budget::Budget),
+        Box::<one_notice::OneNotice>::default(),
         Box::new(nothing_resident::NothingResident),
         Box::new(moves_settle::MovesSettle),
     ]
