@@ -314,15 +314,10 @@ async fn send(
 }
 
 fn local(caller: &Caller, name: &PacketName, payload: Payload, reply: ReplyTo) -> Box<Message> {
-    Box::new(Message {
-        name: name.clone(),
-        payload,
-        metadata: None,
-        from: Origin::Local {
-            actor: caller.reference().map(Box::new),
-        },
-        reply,
-    })
+    let from = Origin::Local {
+        actor: caller.reference().map(Box::new),
+    };
+    Box::new(Message::new(name.clone(), payload, None, from, reply))
 }
 
 /// A refused message is tried again when something else stands in the Actor's place by now (RL-170); otherwise it ends.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use spotlane_lane::{JobPermit, JobSource, Refusal};
 use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
-use spotlane_types::count::Correlation;
+use spotlane_types::count::{Correlation, ReplyRouteId};
 use spotlane_types::id::{NodeRid, PacketName};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
@@ -174,13 +174,7 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
         operation,
         hops,
     }));
-    let message = Box::new(Message {
-        name,
-        payload,
-        metadata,
-        from,
-        reply,
-    });
+    let message = Box::new(Message::new(name, payload, metadata, from, reply));
     Some((fence, message, link))
 }
 
@@ -317,13 +311,14 @@ impl Answer for MeshAnswer {
         );
     }
 
-    fn correlation(&self) -> Correlation {
-        self.correlation
+    fn route(&self) -> ReplyRouteId {
+        // The correlation is what its source calls it, on one connection and for its whole run.
+        ReplyRouteId::new(self.correlation.get()).unwrap_or(ReplyRouteId::MIN)
     }
 }
 
 #[expect(clippy::expect_used, reason = "a constant")]
-fn reply_name() -> PacketName {
+pub(crate) fn reply_name() -> PacketName {
     PacketName::new("$reply").expect("legal")
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use spotlane_location::cache::Route;
 use spotlane_mesh::{NotSubmitted, RequestError, SendError};
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::HopCount;
+use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::id::{ActorId, PacketName};
 use spotlane_types::kind::FailureCode;
 use spotlane_wire::Record;
 use spotlane_wire::command::message::{ActorRequest, ActorSend};
 use spotlane_wire::command::reply::{Reply, ReplyTail};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use tokio::sync::oneshot;
 
 use crate::calls::Caller;
 use crate::clock::Deadline;
@@ -19,6 +20,7 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::message::Outcome;
 use crate::payload::Payload;
+use crate::relocation::Registered;
 use crate::resolve::connected;
 
 /// The fence of a message: the tenure that its sender believes in.
@@ -97,7 +99,19 @@ pub(crate) async fn request(
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let reply = exchange(core, &route.tenure.node_rid, record, deadline).await?;
+    // EX-272: registered before it is sent. The Actor may move while the request waits; then the answer comes from
+    // its new owner by command 33 (RL-265), and whichever is first ends the call (EX-269).
+    let key = (operation, ReplyRouteId::new(correlation.get())?);
+    let (sender, relayed) = oneshot::channel();
+    core.pending.register(key, sender);
+    let _registered = Registered {
+        pending: &core.pending,
+        key,
+    };
+    let reply = tokio::select! {
+        reply = exchange(core, &route.tenure.node_rid, record, deadline) => reply?,
+        Ok(outcome) = relayed => return outcome,
+    };
     if is_stale(&reply) {
         // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
         core.forget_route(&route.tenure);
