@@ -51,7 +51,9 @@ impl Message {
     }
 
     fn name_abroad(&self, core: &Core) -> (OperationId, ReplyRouteId) {
-        *self.name_abroad.get_or_init(|| (core.ids.operation(), core.ids.reply_route()))
+        *self
+            .name_abroad
+            .get_or_init(|| (core.ids.operation(), core.ids.reply_route()))
     }
 
     /// What deduplicates it, the same each time (RL-261).

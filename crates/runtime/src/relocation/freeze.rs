@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use spotlane_lane::{CapturedTimer, OnTickError, OverrunPolicy, Tick, TimerSettings};
 use spotlane_types::count::{
-    DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ReplyRouteId, ScheduledIndex,
-    SkippedTicks, WorkOrder,
+    DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ScheduledIndex, SkippedTicks,
+    WorkOrder,
 };
 use spotlane_types::id::{HandlerType, TimerName};
 use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
@@ -69,7 +69,13 @@ fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Error> {
             let held = held.ok_or_else(|| Error::unavailable("this host has no lease"))?;
             let lease = held.lease().generation();
             let actor = actor.as_deref().cloned();
-            (identity.rid.clone(), identity.generation, identity.owner.clone(), lease, actor)
+            (
+                identity.rid.clone(),
+                identity.generation,
+                identity.owner.clone(),
+                lease,
+                actor,
+            )
         }
         Origin::Peer(peer) => {
             let node = core.directory.node(&peer.node).filter(|node| {
@@ -106,7 +112,9 @@ fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Error> {
 /// The message is on its way with its object: its answer comes from there. A caller of this host waits on under its
 /// call key; a caller elsewhere does so by itself (RL-261).
 pub(crate) fn detach(core: &Core, mut message: Box<Message>) {
-    let key = message.reply_route(core).map(|route| (message.operation(core), route));
+    let key = message
+        .reply_route(core)
+        .map(|route| (message.operation(core), route));
     if let (Some(Route::Local(sender)), Some(key)) = (message.reply.take(), key) {
         core.pending.register(key, sender);
     }
@@ -131,8 +139,8 @@ pub(crate) fn thaw(
         ..
     } = record;
     let operation = operation_id?;
-    let (FrozenRecordBody::ActorSend { payload, .. } | FrozenRecordBody::ActorRequest { payload, .. }) =
-        body
+    let (FrozenRecordBody::ActorSend { payload, .. }
+    | FrozenRecordBody::ActorRequest { payload, .. }) = body
     else {
         return None;
     };
@@ -162,7 +170,11 @@ pub(crate) fn thaw(
 }
 
 /// Where the messages of an Actor were addressed in the tenure that ends.
-pub(crate) fn fence(core: &Core, actor: &ActorRef, tenure: &spotlane_location::cache::Tenure) -> ActorRouteFence {
+pub(crate) fn fence(
+    core: &Core,
+    actor: &ActorRef,
+    tenure: &spotlane_location::cache::Tenure,
+) -> ActorRouteFence {
     ActorRouteFence {
         actor: actor.clone(),
         target_node_rid: core.identity.rid.clone(),
@@ -181,9 +193,10 @@ pub(crate) fn freeze_timer(timer: &CapturedTimer) -> Result<TimerRegistration, E
     let period = u64::try_from(settings.period().as_millis()).unwrap_or(u64::MAX);
     let (overrun_policy, most) = match settings.policy() {
         OverrunPolicy::SkipLateTicks => (TimerOverrunPolicyKind::SkipLateTicks, 1),
-        OverrunPolicy::CatchUpBounded { ticks_max } => {
-            (TimerOverrunPolicyKind::CatchUpBounded, u64::from(ticks_max.get()))
-        }
+        OverrunPolicy::CatchUpBounded { ticks_max } => (
+            TimerOverrunPolicyKind::CatchUpBounded,
+            u64::from(ticks_max.get()),
+        ),
         OverrunPolicy::DelayNextTick => (TimerOverrunPolicyKind::DelayNextTick, 1),
     };
     Ok(TimerRegistration {
@@ -203,12 +216,14 @@ pub(crate) fn freeze_timer(timer: &CapturedTimer) -> Result<TimerRegistration, E
 
 /// A timer as the lane engine restores it; `None` when its settings are none that a timer can have.
 pub(crate) fn thaw_timer(timer: &TimerRegistration) -> Option<CapturedTimer> {
-    let most = u32::try_from(timer.max_catch_up_ticks.get()).ok().and_then(NonZeroU32::new);
+    let most = u32::try_from(timer.max_catch_up_ticks.get())
+        .ok()
+        .and_then(NonZeroU32::new);
     let policy = match timer.overrun_policy {
         TimerOverrunPolicyKind::SkipLateTicks => OverrunPolicy::SkipLateTicks,
-        TimerOverrunPolicyKind::CatchUpBounded => OverrunPolicy::CatchUpBounded {
-            ticks_max: most?,
-        },
+        TimerOverrunPolicyKind::CatchUpBounded => {
+            OverrunPolicy::CatchUpBounded { ticks_max: most? }
+        }
         TimerOverrunPolicyKind::DelayNextTick => OverrunPolicy::DelayNextTick,
     };
     let on_error = if timer.stop_on_unhandled_exception {
@@ -220,7 +235,9 @@ pub(crate) fn thaw_timer(timer: &TimerRegistration) -> Option<CapturedTimer> {
     Some(CapturedTimer {
         name: Arc::from(timer.name.as_str()),
         settings: TimerSettings::new(period, policy, on_error).ok()?,
-        completed_delivery_index: timer.last_completed_delivery_index.map_or(0, DeliveryIndex::get),
+        completed_delivery_index: timer
+            .last_completed_delivery_index
+            .map_or(0, DeliveryIndex::get),
         completed_schedule_index: timer
             .last_completed_scheduled_index
             .map_or(0, ScheduledIndex::get),
@@ -248,9 +265,4 @@ pub(crate) fn freeze_tick(core: &Core, tick: &Tick) -> Result<PendingTimerTick, 
         )?,
         skipped_ticks: SkippedTicks::new(tick.skipped_ticks)?,
     })
-}
-
-/// The number of a reply route.
-pub(crate) fn route_id(number: u64) -> Option<ReplyRouteId> {
-    ReplyRouteId::new(number).ok()
 }

@@ -86,6 +86,15 @@ impl<T> Inbox<T> {
         arrived
     }
 
+    /// Takes messages again: the object is coming once more.
+    pub(crate) fn open_arrivals(&self) {
+        self.lock().arrivals = Arrivals::Taken;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().queue.is_empty()
+    }
+
     pub(crate) fn try_pop(&self) -> Option<Input<T>> {
         self.lock().queue.pop_front()
     }
@@ -104,6 +113,8 @@ impl<T> Inbox<T> {
 
 impl<T> fmt::Debug for Inbox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("len", &self.lock().queue.len()).finish_non_exhaustive()
+        f.debug_struct("Inbox")
+            .field("len", &self.lock().queue.len())
+            .finish_non_exhaustive()
     }
 }

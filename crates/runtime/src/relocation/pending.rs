@@ -196,15 +196,25 @@ async fn relay_until_confirmed(
 ) {
     let mut wait = Duration::from_millis(250);
     loop {
-        let sent = core.mesh().ok().map(|mesh| mesh.submit(rid, Record::from(relay.clone())));
+        let sent = core
+            .mesh()
+            .ok()
+            .map(|mesh| mesh.submit(rid, Record::from(relay.clone())));
         if let Some(Err(error)) = sent {
             tracing::debug!(target: "spotlane::runtime::relocation", %error, "a relayed reply was not sent");
         }
-        if tokio::time::timeout(wait, confirmed.notified()).await.is_ok() {
+        if tokio::time::timeout(wait, confirmed.notified())
+            .await
+            .is_ok()
+        {
             return;
         }
         let (owner, lease) = source;
-        let lives = core.directory.nodes().iter().any(|node| node.lease().is_of(owner, lease));
+        let lives = core
+            .directory
+            .nodes()
+            .iter()
+            .any(|node| node.lease().is_of(owner, lease));
         if !lives {
             return;
         }
@@ -236,7 +246,9 @@ pub(crate) fn take_relay(core: &Core, link: &PeerLink, relay: ReplyRelay) {
         }
         None => ReplyRelayAckStatus::AlreadyTerminal,
     };
-    let Some(held) = core.lease.held() else { return };
+    let Some(held) = core.lease.held() else {
+        return;
+    };
     let ack = ReplyRelayAck {
         relocation,
         coordinator,
@@ -257,7 +269,11 @@ pub(crate) fn take_relay(core: &Core, link: &PeerLink, relay: ReplyRelay) {
 
 /// Command 46: the source has its answer.
 pub(crate) fn take_confirmation(core: &Core, ack: &ReplyRelayAck) {
-    let confirmed = core.pending.relayed().get(&(ack.operation, ack.reply_route_id)).cloned();
+    let confirmed = core
+        .pending
+        .relayed()
+        .get(&(ack.operation, ack.reply_route_id))
+        .cloned();
     if let Some(confirmed) = confirmed {
         confirmed.notify_one();
     }
