@@ -183,7 +183,11 @@ async fn plan(
 
 /// The row as the commit will compare it. What this host itself still writes is waited for.
 async fn first_read(core: &Core, live: &Live, deadline: &Deadline) -> Result<ActiveObject, Error> {
-    let _book = live.book.lock().await;
+    // An Actor that has just come opens first, and its row is steady then.
+    let left = deadline.left().unwrap_or_default();
+    let _book = tokio::time::timeout(left, live.book.lock())
+        .await
+        .map_err(|_| Error::deadline("the actor has not settled here in time"))?;
     let key = actor_key(live.unit.id());
     let Authority::Active(active) = core.repository.read(&key, deadline.location()).await? else {
         return Err(Error::unavailable("the row of the actor is gone"));
