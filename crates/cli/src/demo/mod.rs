@@ -1,0 +1,9 @@
+//! `spotlane demo`: three hosts in one process on real sockets, traffic, moves, and a judge.
+
+mod args;
+mod oracle;
+mod random;
+mod spread;
+mod verdict;
+
+pub(crate) use args::DemoArgs;
