@@ -3,7 +3,9 @@
 mod args;
 mod oracle;
 mod random;
+mod recorder;
 mod spread;
+mod tag;
 mod verdict;
 
 pub(crate) use args::DemoArgs;
