@@ -24,7 +24,7 @@ use spotlane_types::time::Monotonic;
 use spotlane_wire::FrameBuffer;
 use spotlane_wire::command::liveness::LivenessProbe;
 
-pub use class::{Class, class_of};
+pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
 
