@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::demo::DemoArgs;
+use crate::node::LogLevel;
 
 /// Everything that was typed.
 #[derive(Debug, Parser)]
@@ -53,6 +54,15 @@ pub(crate) struct NodeArgs {
     /// Check the file and stop
     #[arg(long)]
     pub(crate) check: bool,
+    /// How much is logged to standard error
+    #[arg(
+        long,
+        value_enum,
+        default_value = "warn",
+        env = "SPOTLANE_LOG",
+        value_name = "LEVEL"
+    )]
+    pub(crate) log: LogLevel,
     /// Shut down when standard input ends; `cluster` starts its nodes so
     #[arg(long, hide = true)]
     pub(crate) leash: bool,

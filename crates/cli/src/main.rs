@@ -14,6 +14,7 @@ mod config;
 mod demo;
 mod node;
 mod signal;
+mod stores;
 mod term;
 
 use std::process::ExitCode;
@@ -51,7 +52,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(run(arguments.command)) {
+    let result = runtime.block_on(run(arguments.command));
+    // A thread that reads standard input would be waited for without end.
+    runtime.shutdown_background();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             complain(&format!("error: {}", failure.text));
@@ -62,7 +66,11 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Demo(_) | Command::Node(_) => Err(Failure::new(1, "not yet")),
+        Command::Demo(args) => demo(args).await,
+        Command::Node(args) => node::run(&args).await.map_err(|error| {
+            let code = if error.is_misuse() { 2 } else { 1 };
+            Failure::new(code, error)
+        }),
         Command::Cluster(args) => cluster::run(&args)
             .await
             .map_err(|error| Failure::new(1, error)),
@@ -84,6 +92,26 @@ async fn run(command: Command) -> Result<(), Failure> {
             ))
         }
     }
+}
+
+async fn demo(args: demo::DemoArgs) -> Result<(), Failure> {
+    node::write_log(node::LogLevel::Error);
+    let json = args.json;
+    let verdict = demo::run(args)
+        .await
+        .map_err(|error| Failure::new(1, error))?;
+    say(&if json {
+        client::json(&verdict)
+    } else {
+        verdict.table()
+    });
+    if verdict.holds {
+        return Ok(());
+    }
+    Err(Failure::new(
+        1,
+        "a promise broke; please report the table above with the options of the run",
+    ))
 }
 
 fn told(answer: Result<String, CallError>) -> Result<(), Failure> {

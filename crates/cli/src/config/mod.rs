@@ -14,12 +14,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use spotlane::Settings;
 use toml::de::DeTable;
 
 pub(crate) use endpoint::Endpoint;
 pub(crate) use problem::ConfigError;
-pub(crate) use quantity::{bytes as read_bytes, show_duration};
-pub(crate) use settings::HostSettings;
+pub(crate) use quantity::{bytes as read_bytes, show_bytes, show_duration};
 
 use problem::Problems;
 use section::{Section, nearest};
@@ -31,7 +31,7 @@ const TOKEN_BYTES_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 64;
 
 /// What one file says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeConfig {
     /// How status and answers call this node; chosen at start when absent.
     pub(crate) name: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct NodeConfig {
     /// Where locations are kept.
     pub(crate) store: StoreConfig,
     /// Everything else.
-    pub(crate) settings: HostSettings,
+    pub(crate) settings: Settings,
 }
 
 /// The `[mesh]` section.
@@ -160,7 +160,7 @@ fn read<'a>(table: &DeTable<'a>, folder: &Path, problems: &mut Problems<'a>) -> 
     let admin = read_admin(Section::of("admin", table, problems), folder);
     let store = read_store(Section::of("store", table, problems));
     let mut section = Section::of("settings", table, problems);
-    let settings = HostSettings::read(&mut section);
+    let settings = settings::read(&mut section);
     section.finish();
     Some(NodeConfig {
         name,

@@ -190,5 +190,9 @@ fn the_documented_file_is_valid_and_shows_the_defaults() {
     let start = page.find("```toml\n").unwrap() + "```toml\n".len();
     let text = &page[start..start + page[start..].find("```").unwrap()];
     let documented = parse(text).unwrap();
-    assert_eq!(documented.settings, parse(SMALLEST).unwrap().settings);
+    let shown = |settings: &Settings| format!("{settings:?}");
+    assert_eq!(
+        shown(&documented.settings),
+        shown(&parse(SMALLEST).unwrap().settings)
+    );
 }

@@ -211,6 +211,12 @@ impl Oracle {
         &self.tally
     }
 
+    /// Whether something that must be handled was not handled yet.
+    pub(crate) fn is_due(&self) -> bool {
+        let mut open = self.books.values().flat_map(|book| book.open.values());
+        open.any(|entry| matches!(entry, Entry::Due | Entry::Sent))
+    }
+
     /// The verdict, when every sender has stopped and every log was read to its end.
     pub(crate) fn finish(mut self) -> Tally {
         for entry in self.books.values().flat_map(|book| book.open.values()) {

@@ -36,11 +36,6 @@ impl Spread {
         self.count += 1;
     }
 
-    /// How many there were.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
     /// What is said of them.
     pub(crate) fn summary(&self) -> Summary {
         let mut sorted = self.micros.clone();

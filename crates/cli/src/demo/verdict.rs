@@ -6,6 +6,7 @@ use crate::client::{Table, grouped};
 
 use super::oracle::Tally;
 use super::spread::{Summary, millis};
+use super::troubles::Troubles;
 
 /// The result of a demo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +31,8 @@ pub(crate) struct Verdict {
     pub(crate) interruption: Summary,
     /// From submitting a request to its answer.
     pub(crate) latency: Summary,
+    /// Errors that callers met, with their number.
+    pub(crate) troubles: Troubles,
 }
 
 /// Moves by how they ended.
@@ -91,13 +94,19 @@ impl Verdict {
         }
         row("payload bytes", &grouped(self.payload_bytes), "");
         row("state bytes moved", &grouped(self.state_bytes), "");
+        let troubles: String = self.troubles.lines().collect();
+        let troubles = if troubles.is_empty() {
+            troubles
+        } else {
+            format!("\nerrors that callers met\n{troubles}")
+        };
         let word = if self.holds {
             "every promise was kept"
         } else {
             "A PROMISE BROKE"
         };
         format!(
-            "{table}\n{word} (seed {}, store {})\n",
+            "{table}{troubles}\n{word} (seed {}, store {})\n",
             self.seed, self.store
         )
     }
@@ -140,6 +149,7 @@ mod tests {
                 max_us: 3_000,
             },
             latency: Summary::default(),
+            troubles: Troubles::default(),
         }
     }
 
