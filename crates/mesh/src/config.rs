@@ -12,6 +12,7 @@ use spotlane_wire::descriptor::RouteMeshAdmission;
 use crate::clock::MeshClock;
 use crate::error::ConfigError;
 use crate::intent::PeerIntent;
+use crate::tls::TlsSettings;
 
 /// Who this node is: its routing id and the descriptor that its peers admit.
 ///
@@ -65,6 +66,7 @@ pub struct MeshConfig {
     pub(crate) advertise: Option<Endpoint>,
     pub(crate) required: Option<ProtocolCapability>,
     pub(crate) edition: Edition,
+    pub(crate) tls: Option<TlsSettings>,
     pub(crate) peers: Vec<PeerIntent>,
     pub(crate) bounds: Bounds,
     pub(crate) redial: RedialPolicy,
@@ -84,6 +86,7 @@ impl MeshConfig {
             advertise: None,
             required: None,
             edition: Edition::E1,
+            tls: None,
             peers: Vec::new(),
             bounds: Bounds::default(),
             redial: RedialPolicy::Steady,
@@ -127,6 +130,13 @@ impl MeshConfig {
     #[must_use]
     pub const fn edition(mut self, edition: Edition) -> Self {
         self.edition = edition;
+        self
+    }
+
+    /// TLS for `tls` endpoints, ours and those of peers; none (TR-63, TR-64).
+    #[must_use]
+    pub fn tls(mut self, settings: TlsSettings) -> Self {
+        self.tls = Some(settings);
         self
     }
 

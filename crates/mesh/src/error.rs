@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use spotlane_mesh_proto::link::{Class, EndReason};
+use spotlane_mesh_proto::peers::RefusedJoin;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::{EncodeError, Record};
 use thiserror::Error;
@@ -34,6 +35,18 @@ pub enum ConfigError {
     /// TR-62.
     #[error("{endpoint} cannot be dialled; advertise an endpoint with a host and a port")]
     Wildcard {
+        /// What was given.
+        endpoint: String,
+    },
+    /// TR-64: certificates, keys or authorities that cannot be used.
+    #[error("the TLS settings cannot be used: {reason}")]
+    Tls {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A `tls` endpoint without TLS settings, or without a certificate to listen with.
+    #[error("{endpoint} needs TLS settings with a certificate; give them to the configuration")]
+    NoTls {
         /// What was given.
         endpoint: String,
     },
@@ -276,6 +289,18 @@ pub enum LostReason {
     /// The peer does not read the answers that it causes.
     #[error("the peer does not read what it asked for")]
     Stalled,
+    /// The peer has more links than a peer may have (TR-33).
+    #[error("the peer has too many links")]
+    TooManyLinks,
+    /// Its connections do not make a pair (TR-24).
+    #[error(transparent)]
+    NotJoined(RefusedJoin),
+    /// Nobody wants to be connected to it any more: the host has withdrawn the intent.
+    #[error("the intent to be connected was withdrawn")]
+    Withdrawn,
+    /// The mesh is shutting down.
+    #[error("the mesh is shutting down")]
+    Shutdown,
     /// The peer has started anew on the same link (TR-76).
     #[error("the peer has started anew")]
     RunEnded,

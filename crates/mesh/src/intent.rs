@@ -54,6 +54,14 @@ impl PeerIntent {
         &self.endpoint
     }
 
+    /// The node, if the intent names it.
+    pub(crate) const fn node(&self) -> Option<&NodeRid> {
+        match &self.origin {
+            Origin::Manual { expected } => expected.as_ref(),
+            Origin::Discovered { node, .. } => Some(node),
+        }
+    }
+
     pub(crate) fn expected(&self) -> Expected {
         match &self.origin {
             Origin::Manual { expected: None } => Expected::Anyone,

@@ -35,12 +35,22 @@
 //! # Ok(()) }
 //! ```
 
+mod budget;
 mod clock;
 mod config;
+mod dialer;
 mod error;
 mod inbound;
 mod intent;
+mod link;
+mod listener;
 mod mesh;
+mod node;
+mod out;
+mod random;
+mod stream;
+mod tls;
+mod tracked;
 
 pub use clock::MeshClock;
 pub use config::{Bounds, MeshConfig, NodeIdentity};
@@ -48,6 +58,10 @@ pub use error::{
     BulkError, ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError,
     SendError, StartError,
 };
-pub use inbound::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+pub use inbound::{Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 pub use intent::PeerIntent;
-pub use mesh::{Mesh, PeerInfo, Tracked, Written};
+pub use link::Asked;
+pub use mesh::{Mesh, PeerInfo};
+pub use spotlane_mesh_proto as proto;
+pub use tls::{ClientCertificate, PemIdentity, TlsSettings};
+pub use tracked::{Tracked, Written};

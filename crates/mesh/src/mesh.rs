@@ -1,22 +1,34 @@
 //! The handle of a running mesh.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use spotlane_types::id::{Endpoint, NodeRid};
+use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
 use spotlane_types::kind::RuntimeState;
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
-use tokio::sync::{oneshot, watch};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
-use crate::config::MeshConfig;
-use crate::error::{BulkError, NotSubmitted, Refused, RequestError, SendError, StartError};
+use crate::config::{Address, MeshConfig, Scheme, parse_endpoint};
+use crate::dialer::Dialer;
+use crate::error::{
+    ConfigError, LostReason, NotSubmitted, Refused, RequestError, SendError, StartError,
+};
 use crate::inbound::{Inbound, PeerLink};
 use crate::intent::PeerIntent;
+use crate::link::{Asked, Charge, How, LinkCore};
+use crate::listener::listen;
+use crate::node::Node;
+use crate::tracked::Tracked;
+
+/// The capability that a peer must have unless the configuration names another one (TR-81).
+const REQUIRED: &str = "framework-service-v13";
+/// TR-30
+const BACKLOG: u32 = 100;
 
 /// A running mesh. Clones are the same mesh; when the last one is dropped, it ends at once.
 #[derive(Clone, Debug)]
@@ -26,8 +38,17 @@ pub struct Mesh {
 
 #[derive(Debug)]
 struct Shared {
+    node: Arc<Node>,
+    dialer: Dialer,
     advertised: Endpoint,
-    peers: watch::Sender<Arc<[PeerInfo]>>,
+    /// Set when the first shutdown has ended.
+    down: watch::Sender<bool>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.node.abort();
+    }
 }
 
 /// One admitted peer.
@@ -48,48 +69,6 @@ impl PeerInfo {
     }
 }
 
-/// What became of a record after it was taken (TR-94).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "closed by TR-94")]
-pub enum Written {
-    /// The socket took all its bytes. It says nothing about the peer.
-    Taken,
-    /// The connection was lost before; how much of it left is not known, and it is never sent again
-    /// (TR-61).
-    Lost,
-}
-
-/// A record that was taken into the queue; as a future it gives the moment when it left it.
-///
-/// Cancel safety: dropping it changes nothing about the record.
-#[derive(Debug)]
-pub struct Tracked {
-    charge: u64,
-    written: oneshot::Receiver<Written>,
-}
-
-impl Tracked {
-    pub(crate) fn empty() -> Self {
-        let (_, written) = oneshot::channel();
-        Self { charge: 0, written }
-    }
-
-    /// What the record is charged: 64 bytes and the body, per frame (TR-50).
-    pub const fn charge(&self) -> u64 {
-        self.charge
-    }
-}
-
-impl Future for Tracked {
-    type Output = Written;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Written> {
-        let written = Pin::new(&mut self.written).poll(cx);
-        // The sender goes with the queue of its connection only.
-        written.map(|written| written.unwrap_or(Written::Lost))
-    }
-}
-
 impl Mesh {
     /// Listens, and dials the peers of the configuration.
     ///
@@ -98,58 +77,130 @@ impl Mesh {
     ///
     /// # Cancel safety
     /// Dropped early, nothing has started.
-    #[expect(clippy::unused_async, reason = "name look-ups come with the listener")]
-    pub async fn start(config: MeshConfig, inbound: impl Inbound) -> Result<Self, StartError> {
-        drop(inbound);
-        let advertised = config.identity.descriptor.advertised_endpoint;
-        let peers = watch::Sender::new(Arc::from(Vec::new()));
-        let shared = Shared { advertised, peers };
+    pub async fn start(mut config: MeshConfig, inbound: impl Inbound) -> Result<Self, StartError> {
+        let (_, mut address) = parse_endpoint(&config.listen)?;
+        check_tls(&config, &address)?;
+        let listener = bind(&address).await.map_err(|source| StartError::Listen {
+            endpoint: config.listen.clone(),
+            source,
+        })?;
+        let bound = listener.local_addr().map_err(|source| StartError::Listen {
+            endpoint: config.listen.clone(),
+            source,
+        })?;
+        address.port = bound.port();
+        let advertised = match &config.advertise {
+            Some(advertised) => advertised.clone(),
+            // TR-62: the actual port is advertised, and a wildcard is not.
+            None => {
+                address.check_dialable()?;
+                parse_endpoint(&address.to_string())?.0
+            }
+        };
+        let required = match &config.required {
+            Some(required) => required.clone(),
+            None => ProtocolCapability::new(REQUIRED).map_err(|_| ConfigError::Endpoint {
+                endpoint: REQUIRED.to_owned(),
+            })?,
+        };
+        config.identity.descriptor.advertised_endpoint = advertised.clone();
+        let node = Node::new(config, required, Arc::new(inbound));
+        node.spawn(Arc::clone(&node).tell());
+        node.spawn(listen(Arc::clone(&node), listener, address.scheme));
+        let dialer = Dialer::default();
+        dialer.set(&node, Vec::new());
         Ok(Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared {
+                node,
+                dialer,
+                advertised,
+                down: watch::Sender::new(false),
+            }),
         })
     }
 
-    /// What others dial to reach this node.
+    fn node(&self) -> &Arc<Node> {
+        &self.shared.node
+    }
+
+    /// What others dial to reach this node, with the port that was chosen.
     pub fn advertised_endpoint(&self) -> &Endpoint {
         &self.shared.advertised
     }
 
-    /// Takes no new records, writes what is queued, closes every link and waits for all tasks, for
-    /// `deadline` at most. A second call waits for the first.
+    /// Takes no new records, writes what is queued, lets the peers close, and waits for all tasks: for
+    /// `deadline` at most, then it ends at once. A second call waits for the first.
+    ///
+    /// Each peer reads everything that was submitted to it before it sees the end (TR-28).
     ///
     /// # Cancel safety
-    /// Dropped early, the mesh goes on to end by itself.
-    #[expect(clippy::unused_async, reason = "the tasks come with the links")]
+    /// Dropped early, the mesh takes no records any more; call it again to end it.
     pub async fn shutdown(&self, deadline: Duration) {
-        let _ = deadline;
+        let deadline = Instant::now() + deadline;
+        let node = self.node();
+        node.stopping.send_replace(true);
+        let finished = async {
+            let links = node.links();
+            let mut finishing = tokio::task::JoinSet::new();
+            for link in links {
+                finishing.spawn(async move { link.finish().await });
+            }
+            while finishing.join_next().await.is_some() {}
+        };
+        // Links that do not end in time are ended now.
+        timeout_at(deadline, finished).await.ok();
+        for link in node.links() {
+            link.end_by(LostReason::Shutdown);
+        }
+        let down = async {
+            for link in node.links() {
+                link.ended().await;
+            }
+            node.close_events();
+            node.join().await;
+        };
+        let grace = deadline.max(Instant::now() + Duration::from_millis(100));
+        timeout_at(grace, down).await.ok();
+        node.abort();
+        self.shared.down.send_replace(true);
     }
 
     /// Changes what this node says of itself, and tells every admitted peer (TR-77). The revision must
     /// rise; the advertised endpoint stays what it is.
     pub fn describe(&self, descriptor: RouteMeshAdmission) {
-        drop(descriptor);
+        self.node().describe(descriptor);
     }
 
     /// Replaces the peers that discovery found; those of the configuration stay.
+    ///
+    /// An intent that is not there any more is not dialled any more, and its link ends.
     pub fn set_peers(&self, peers: Vec<PeerIntent>) {
-        drop(peers);
+        self.shared.dialer.set(self.node(), peers);
     }
 
     /// The admitted peers, ordered by id.
     pub fn peers(&self) -> Arc<[PeerInfo]> {
-        Arc::clone(&self.shared.peers.borrow())
+        Arc::clone(&self.node().peers.borrow())
     }
 
     /// The admitted peers, and each change of them.
     pub fn watch_peers(&self) -> watch::Receiver<Arc<[PeerInfo]>> {
-        self.shared.peers.subscribe()
+        self.node().peers.subscribe()
     }
 
     /// The connection to a peer, for pinned submits (TR-93); `None` when it is not admitted.
     pub fn link(&self, peer: &NodeRid) -> Option<PeerLink> {
-        let peers = self.shared.peers.borrow();
-        let found = peers.iter().find(|info| info.link.peer() == peer);
-        found.map(|info| info.link.clone())
+        self.node().current(peer)?.peer_link()
+    }
+
+    fn to(&self, peer: &NodeRid, record: Record) -> Result<(Arc<LinkCore>, Record), Refused> {
+        match self.node().current(peer) {
+            Some(core) => Ok((core, record)),
+            None => Err(Refused {
+                record: Box::new(record),
+                why: NotSubmitted::NotConnected,
+            }),
+        }
     }
 
     /// Puts a record of class one-way or relocation into the queue to a peer.
@@ -161,13 +212,9 @@ impl Mesh {
     /// # Errors
     /// Nothing was sent, and the record comes back.
     pub fn submit(&self, peer: &NodeRid, record: Record) -> Result<(), Refused> {
-        match self.link(peer) {
-            Some(link) => link.submit(record),
-            None => Err(Refused {
-                record: Box::new(record),
-                why: NotSubmitted::NotConnected,
-            }),
-        }
+        let (core, record) = self.to(peer, record)?;
+        core.submit(record, How::ToPeer, Charge::Untracked)
+            .map(drop)
     }
 
     /// As [`Self::submit`], and tells when the record has left the queue (TR-94).
@@ -175,7 +222,8 @@ impl Mesh {
     /// # Errors
     /// As [`Self::submit`].
     pub fn submit_tracked(&self, peer: &NodeRid, record: Record) -> Result<Tracked, Refused> {
-        self.submit(peer, record).map(|()| Tracked::empty())
+        let (core, record) = self.to(peer, record)?;
+        core.submit_tracked(record, How::ToPeer)
     }
 
     /// As [`Self::submit`], and waits for room: for the send timeout of the configuration, or for
@@ -185,16 +233,25 @@ impl Mesh {
     /// Nothing was sent, and the record comes back.
     ///
     /// # Cancel safety
-    /// Dropped before it is done, nothing was sent. Waiting sends of one peer are served in turn.
-    #[expect(clippy::unused_async, reason = "waiting comes with the queue")]
+    /// Dropped before it is done, nothing was sent.
     pub async fn send(
         &self,
         peer: &NodeRid,
         record: Record,
         within: Option<Duration>,
     ) -> Result<(), SendError> {
-        let _ = within;
-        self.submit(peer, record).map_err(SendError::Refused)
+        let (core, record) = self.to(peer, record).map_err(SendError::Refused)?;
+        core.send(record, How::ToPeer, within).await
+    }
+
+    /// Puts a record of class request into the queue to a peer, as [`Self::submit`] does for others. The
+    /// future gives its end; it ends exactly once and is never sent again (TR-90).
+    ///
+    /// # Errors
+    /// Nothing was sent, and the record comes back.
+    pub fn ask(&self, peer: &NodeRid, record: Record, timeout: Duration) -> Result<Asked, Refused> {
+        let (core, record) = self.to(peer, record)?;
+        core.ask(record, How::ToPeer, timeout)
     }
 
     /// Sends a record of class request and waits for its reply, for `timeout` in all (EX-268).
@@ -207,50 +264,61 @@ impl Mesh {
     ///
     /// # Cancel safety
     /// Dropped early, the request is given up: if it was sent, the peer may act on it all the same.
-    #[expect(clippy::unused_async, reason = "waiting comes with the queue")]
     pub async fn request(
         &self,
         peer: &NodeRid,
         record: Record,
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
-        let _ = timeout;
-        let refused = match self.submit(peer, record) {
-            Ok(()) => return Err(RequestError::LinkEnded),
-            Err(refused) => refused,
+        let found = self.to(peer, record);
+        let (core, record) = found.map_err(|it| RequestError::NotSent(SendError::Refused(it)))?;
+        core.request(record, How::ToPeer, timeout).await
+    }
+
+    /// The charge of relocation chunks in flight to all peers (RL-294).
+    pub fn bulk_in_flight(&self) -> u64 {
+        self.node().budget.in_flight()
+    }
+}
+
+/// A `tls` endpoint needs TLS settings.
+fn check_tls(config: &MeshConfig, listen: &Address) -> Result<(), ConfigError> {
+    let tls = config.tls.as_ref();
+    if listen.scheme == Scheme::Tls && !tls.is_some_and(crate::TlsSettings::can_listen) {
+        return Err(ConfigError::NoTls {
+            endpoint: listen.to_string(),
+        });
+    }
+    for peer in &config.peers {
+        let (_, address) = parse_endpoint(peer.endpoint().as_str())?;
+        if address.scheme == Scheme::Tls && tls.is_none() {
+            return Err(ConfigError::NoTls {
+                endpoint: address.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn bind(address: &Address) -> io::Result<TcpListener> {
+    let host = if address.host == "*" {
+        "0.0.0.0"
+    } else {
+        &address.host
+    };
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in tokio::net::lookup_host((host, address.port)).await? {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
         };
-        Err(RequestError::NotSent(SendError::Refused(refused)))
+        socket.set_reuseaddr(true)?;
+        let bound = socket.bind(address).and_then(|()| socket.listen(BACKLOG));
+        match bound {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
     }
-
-    /// Puts a relocation chunk (52) into the bulk queue of a pinned connection, if the budgets allow
-    /// (RL-131). The charge counts until the future says that it is written or lost.
-    ///
-    /// Bulk goes out in its own order and never before a record that was submitted earlier; records
-    /// that are submitted later may pass it, so a record that must not is submitted as bulk too.
-    ///
-    /// # Errors
-    /// Nothing was sent, and the record comes back.
-    pub fn submit_bulk(&self, link: &PeerLink, record: Record) -> Result<Tracked, BulkError> {
-        link.submit_tracked(record).map_err(BulkError::Refused)
-    }
-
-    /// Waits until neither the budget of the peer nor that of the node is used up (RL-131).
-    ///
-    /// # Cancel safety
-    /// Nothing is reserved; dropping it changes nothing.
-    #[expect(clippy::unused_async, reason = "waiting comes with the queue")]
-    pub async fn bulk_room(&self, link: &PeerLink) {
-        let _ = link;
-    }
-
-    /// The charge of chunks in flight to the peer of this connection.
-    pub fn bulk_in_flight(&self, link: &PeerLink) -> u64 {
-        let _ = link;
-        0
-    }
-
-    /// The charge of chunks in flight to all peers.
-    pub fn bulk_in_flight_of_node(&self) -> u64 {
-        0
-    }
+    Err(last)
 }
