@@ -1,7 +1,7 @@
 //! Who may ask: the token, and what a web page on this machine must not do.
 
 use hyper::Method;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 
 use super::node::{Refusal, RefusalKind};
 
@@ -31,7 +31,7 @@ impl Gate {
     /// that is not called JSON, which a page cannot send to a stranger unasked.
     pub(crate) fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
         if let Some(token) = &self.token {
-            let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+            let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
             let given = given.and_then(|value| value.strip_prefix(b"Bearer "));
             if !given.is_some_and(|given| same(given, token.as_bytes())) {
                 return Err(Refusal::new(
@@ -94,7 +94,7 @@ fn is_json(kind: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderName;
 
     use super::*;
 

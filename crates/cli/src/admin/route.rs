@@ -22,7 +22,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 16 << 10;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a look-up or a move may take.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(60);
+const ORDER_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a drain takes unless it is said.
 const DRAIN_DEFAULT: Duration = Duration::from_secs(30);
 /// The longest drain.

@@ -149,7 +149,7 @@ fn status_table(status: &Status) -> String {
         for peer in &status.peers {
             peers.row([&peer.node, &peer.mesh, &peer.state]);
         }
-        text.push_str(&format!("\n{peers}"));
+        text = format!("{text}\n{peers}");
     }
     text
 }

@@ -1,6 +1,6 @@
 //! Names and values in two columns, or rows below their headings.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Text in aligned columns; numbers to the right.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl fmt::Display for Table {
         for row in &self.rows {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(&format!("{cell:width$}  "));
+                write!(line, "{cell:width$}  ")?;
             }
             writeln!(f, "{}", line.trim_end())?;
         }

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::node::READY_LINE;
 
 /// How long a node may take until it is ready.
-const READY_WAIT: Duration = Duration::from_secs(60);
+const READY_WAIT: Duration = Duration::from_mins(1);
 /// How many of its last lines are shown when it fails.
 const TAIL_LINES: usize = 8;
 
@@ -195,7 +195,7 @@ impl Member {
         let shown = lines
             .get(lines.len().saturating_sub(TAIL_LINES)..)
             .unwrap_or_default();
-        shown.iter().map(|line| format!("  {line}\n")).collect()
+        shown.iter().flat_map(|line| ["  ", line, "\n"]).collect()
     }
 
     /// Completes when the process ends; whatever it still says is read meanwhile.

@@ -165,7 +165,7 @@ fn read<'a>(table: &DeTable<'a>, folder: &Path, problems: &mut Problems<'a>) -> 
     Some(NodeConfig {
         name,
         mesh: mesh?,
-        stream: stream?,
+        stream,
         admin: admin?,
         store: store?,
         settings,
@@ -191,8 +191,8 @@ fn read_mesh(mut section: Section<'_, '_>) -> Option<MeshConfig> {
     })
 }
 
-/// The outer nothing is a problem, the inner one a node without clients.
-fn read_stream(mut section: Section<'_, '_>, folder: &Path) -> Option<Option<StreamConfig>> {
+/// Nothing is a node without clients, or a problem that was recorded.
+fn read_stream(mut section: Section<'_, '_>, folder: &Path) -> Option<StreamConfig> {
     let present = section.is_present();
     let listen = section.parsed("listen", |text| {
         Endpoint::read(text, &["tcp", "tls", "ws", "wss"])
@@ -200,7 +200,7 @@ fn read_stream(mut section: Section<'_, '_>, folder: &Path) -> Option<Option<Str
     let certificate = section.path("certificate");
     let key = section.path("key");
     if !present {
-        return Some(None);
+        return None;
     }
     let Some(listen) = listen else {
         if !section.has("listen") {
@@ -235,7 +235,7 @@ fn read_stream(mut section: Section<'_, '_>, folder: &Path) -> Option<Option<Str
         }
     };
     section.finish();
-    Some(Some(StreamConfig { listen, identity }))
+    Some(StreamConfig { listen, identity })
 }
 
 fn read_admin(mut section: Section<'_, '_>, folder: &Path) -> Option<AdminConfig> {

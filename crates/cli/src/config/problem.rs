@@ -47,19 +47,19 @@ pub(crate) enum ConfigError {
 }
 
 fn render(file: &Path, problems: &[Problem]) -> String {
-    let mut text = String::new();
-    for problem in problems.iter().take(SHOWN_MAX) {
-        text.push_str(&format!("{}: {problem}\n", file.display()));
-    }
+    let shown = problems.iter().take(SHOWN_MAX);
+    let mut lines: Vec<String> = shown
+        .map(|problem| format!("{}: {problem}", file.display()))
+        .collect();
     if let Some(more) = problems
         .len()
         .checked_sub(SHOWN_MAX)
         .filter(|more| *more > 0)
     {
-        text.push_str(&format!("and {more} more\n"));
+        lines.push(format!("and {more} more"));
     }
-    text.push_str("docs/cli.md lists every key with its default");
-    text
+    lines.push("docs/cli.md lists every key with its default".to_owned());
+    lines.join("\n")
 }
 
 /// Collects problems while a file is read, so that one run shows them all.

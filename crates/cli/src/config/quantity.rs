@@ -72,7 +72,7 @@ mod tests {
     fn units_are_read() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("30 s"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("5m"), Ok(Duration::from_mins(5)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert_eq!(bytes("64KiB"), Ok(65_536));
         assert_eq!(bytes("65536"), Ok(65_536));

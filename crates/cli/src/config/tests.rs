@@ -55,7 +55,7 @@ fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
 fn a_file_full_of_mistakes_still_fits_on_a_screen() {
     let mut text = SMALLEST.to_owned();
     for number in 0..100 {
-        text.push_str(&format!("wrong{number} = 1\n"));
+        text = format!("{text}wrong{number} = 1\n");
     }
     let message = refusal(&text);
     assert!(message.lines().count() <= 12, "{message}");

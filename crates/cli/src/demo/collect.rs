@@ -95,7 +95,7 @@ impl Collector {
                 .await
                 .map_err(|error| self.shared.trouble("total", &error));
             // An actor that does not answer has no right total.
-            let reported = reported.unwrap_or(expected.wrapping_add(1));
+            let reported = reported.unwrap_or_else(|()| expected.wrapping_add(1));
             self.shared.judge(|oracle| oracle.total(reported, expected));
         })
         .await;
