@@ -26,6 +26,7 @@ use crate::inbound::{Dispatcher, Inlet};
 use crate::lease::{self, OwnLease};
 use crate::policy::Policy;
 use crate::registry::{ActorType, Registry};
+use crate::relocation::{Moves, Pending};
 use crate::settings::{Checked, Settings, SettingsError};
 use crate::slots::Slots;
 use crate::state::StateCell;
@@ -230,6 +231,8 @@ impl HostBuilder {
             lease: OwnLease::new(keeper),
             types: self.types,
             slots: Slots::new(),
+            pending: Pending::default(),
+            moves: Moves::new(settings.relocation),
             routes: Mutex::new(RouteCache::new(
                 settings.routes,
                 settings.all.route_cache_capacity,

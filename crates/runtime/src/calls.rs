@@ -271,16 +271,23 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
     loop {
         let live = match resolve::find(core, &id, deadline).await? {
             Place::Here(live) => live,
-            Place::There(route) => {
-                return remote::request(core, caller, *route, name, payload, deadline).await;
+            Place::Moving(holder) => {
+                let (sender, answer) = oneshot::channel();
+                let message = local(caller, &name, payload, ReplyTo::local(sender));
+                match holder.hold(message) {
+                    Ok(()) => return ended(answer).await,
+                    Err(message) => payload = untouched(message),
+                }
+                continue;
+            }
+            Place::There(tenure) => {
+                return remote::request(core, caller, *tenure, name, payload, deadline).await;
             }
         };
         let (sender, answer) = oneshot::channel();
         let message = local(caller, &name, payload, ReplyTo::local(sender));
         match enter(core, caller, &live, message, deadline).await {
-            Ok(()) => {
-                return answer.await.unwrap_or_else(|_| Err(Error::shutting_down()));
-            }
+            Ok(()) => return ended(answer).await,
             Err((refusal, work)) => payload = again(core, &live, &refusal, work)?,
         }
     }
@@ -301,8 +308,15 @@ async fn send(
     loop {
         let live = match resolve::find(core, &id, deadline).await? {
             Place::Here(live) => live,
-            Place::There(route) => {
-                return remote::send(core, caller, *route, name, payload, deadline).await;
+            Place::Moving(holder) => {
+                match holder.hold(local(caller, &name, payload, ReplyTo::NOBODY)) {
+                    Ok(()) => return Ok(()),
+                    Err(message) => payload = untouched(message),
+                }
+                continue;
+            }
+            Place::There(tenure) => {
+                return remote::send(core, caller, *tenure, name, payload, deadline).await;
             }
         };
         let message = local(caller, &name, payload, ReplyTo::NOBODY);
@@ -313,32 +327,37 @@ async fn send(
     }
 }
 
+async fn ended(answer: oneshot::Receiver<Outcome>) -> Outcome {
+    answer.await.unwrap_or_else(|_| Err(Error::shutting_down()))
+}
+
+/// The payload of a message that nobody took; its caller still waits.
+fn untouched(mut message: Box<Message>) -> Payload {
+    drop(message.reply.take());
+    message.payload
+}
+
 fn local(caller: &Caller, name: &PacketName, payload: Payload, reply: ReplyTo) -> Box<Message> {
-    Box::new(Message {
-        name: name.clone(),
-        payload,
-        metadata: None,
-        from: Origin::Local {
-            actor: caller.reference().map(Box::new),
-        },
-        reply,
-    })
+    let from = Origin::Local {
+        actor: caller.reference().map(Box::new),
+    };
+    Box::new(Message::new(name.clone(), payload, None, from, reply))
 }
 
 /// A refused message is tried again when something else stands in the Actor's place by now (RL-170); otherwise it ends.
 fn again(core: &Core, live: &Arc<Live>, refusal: &Refusal, work: Work) -> Result<Payload, Error> {
-    let Work::Message(mut message) = work else {
+    let Work::Message(message) = work else {
         return Err(Error::from(refusal));
     };
-    drop(message.reply.take());
+    let payload = untouched(message);
     let same = match core.slots.get(live.unit.id()) {
         Some(Slot::Live(now)) => Arc::ptr_eq(&now, live),
-        None => false,
+        _ => false,
     };
     if same || !matches!(refusal, Refusal::Ended) {
         return Err(Error::from(refusal));
     }
-    Ok(message.payload)
+    Ok(payload)
 }
 
 /// EX-95, EX-127: puts a message of this host into an Actor's queue, waiting for room and for a permit.

@@ -1,8 +1,10 @@
 //! An Actor in its lane: what one turn does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use spotlane_lane::{HandlerError, KeepGate, Lane, Owner, Spot, Tick, Turn};
+use spotlane_lane::{Clock as _, HandlerError, KeepGate, Lane, Monotonic, Owner, Spot, Tick, Turn};
+use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::oneshot;
 
 use crate::actor::Decision;
@@ -32,6 +34,8 @@ pub(crate) enum Work {
         request: Option<Payload>,
         decided: oneshot::Sender<Result<Decision, Error>>,
     },
+    /// A tick that was queued at the former owner (EX-245).
+    Tick(Box<PendingTimerTick>),
 }
 
 impl Owner for Cell {
@@ -52,6 +56,10 @@ impl Owner for Cell {
                 drop(decided.send(decision));
                 Ok(())
             }
+            Work::Tick(pending) => match thaw_tick(turn, &pending) {
+                Some(tick) => Self::on_tick(turn, tick).await,
+                None => Ok(()),
+            },
         }
     }
 
@@ -68,6 +76,28 @@ impl Owner for Cell {
             HandlerError::new(error)
         })
     }
+}
+
+/// The tick with its indices; its period is that of the timer that was restored with it.
+fn thaw_tick(turn: &mut Turn<'_, Cell>, pending: &PendingTimerTick) -> Option<Tick> {
+    let unit = Arc::clone(&turn.state().unit);
+    let core = unit.core()?;
+    let now = core.clock.now();
+    let late = core.clock.unix().get();
+    let late = late.saturating_sub(pending.scheduled_at_unix_milliseconds.get());
+    let scheduled = now
+        .since_origin()
+        .saturating_sub(Duration::from_millis(late));
+    let mut tick = Tick::restored(
+        Arc::from(pending.timer_name.as_str()),
+        unit.period_of(pending),
+    );
+    tick.delivery_index = pending.delivery_index.get();
+    tick.schedule_index = pending.scheduled_index.get();
+    tick.skipped_ticks = pending.skipped_ticks.get();
+    tick.scheduled_at = Monotonic::from_origin(scheduled);
+    tick.started_at = now;
+    Some(tick)
 }
 
 /// `None` when the host is gone, and the Actor with it.

@@ -104,6 +104,11 @@ impl Deadline {
         (!left.is_zero()).then_some(left)
     }
 
+    /// When it is, on the host's clock.
+    pub(crate) const fn at(&self) -> Duration {
+        self.at
+    }
+
     /// As the repository counts.
     pub(crate) fn location(&self) -> spotlane_location::Monotonic {
         spotlane_location::Monotonic::from_start(self.at)

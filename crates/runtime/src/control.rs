@@ -25,6 +25,7 @@ use crate::destroy;
 use crate::error::Error;
 use crate::inbound::{send_error, send_reply};
 use crate::payload::Payload;
+use crate::relocation;
 
 /// Takes one control record.
 pub(crate) fn take(core: &Arc<Core>, received: Received) {
@@ -33,6 +34,9 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
         record,
         reply,
     } = received;
+    let Some(record) = relocation::take(core, &link, record) else {
+        return;
+    };
     match (record, reply) {
         (Record::ActorCreate(create), Some(handle)) => {
             let core = Arc::clone(core);
@@ -60,7 +64,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
 
 /// A peer has come or gone.
 pub(crate) fn peer_changed(core: &Arc<Core>, link: &PeerLink, event: &PeerEvent) {
-    let _ = (core, link, event);
+    relocation::peer_changed(core, link, event);
 }
 
 /// A request that no part of this host serves.

@@ -13,7 +13,7 @@ use spotlane_location::record::DescriptorName;
 use spotlane_mesh::Mesh;
 use spotlane_store::{BoxedRelocation, BoxedStore};
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::Correlation;
+use spotlane_types::count::{Correlation, ReplyRouteId};
 use spotlane_types::generation::{NodeGeneration, ObjectGeneration};
 use spotlane_types::id::{ActorId, MeshName, NodeRid, OperationId, OwnerId, SpotId};
 use spotlane_wire::reference::SpotRef;
@@ -25,6 +25,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
+use crate::relocation::{Moves, Pending};
 use crate::settings::Checked;
 use crate::shutdown::Shutdown;
 use crate::slots::Slots;
@@ -95,6 +96,11 @@ impl Ids {
     }
 
     #[expect(clippy::expect_used, reason = "it starts at 1 and does not wrap")]
+    pub(crate) fn reply_route(&self) -> ReplyRouteId {
+        ReplyRouteId::new(self.next()).expect("1 to 2^63 - 1")
+    }
+
+    #[expect(clippy::expect_used, reason = "it starts at 1 and does not wrap")]
     pub(crate) fn correlation(&self) -> Correlation {
         Correlation::new(self.next()).expect("1 to 2^63 - 1")
     }
@@ -115,6 +121,8 @@ pub(crate) struct Core {
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,
     pub(crate) slots: Slots,
+    pub(crate) pending: Pending,
+    pub(crate) moves: Moves,
     /// A hint (RL-165). A leaf lock.
     pub(crate) routes: Mutex<RouteCache>,
     pub(crate) directory: Directory,

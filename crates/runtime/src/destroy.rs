@@ -33,15 +33,16 @@ pub(crate) async fn destroy(
         Authority::Active(active) => active,
     };
     must_be(active.row().object_generation, actor.generation)?;
-    let route = match resolve::find(core, &actor.id, deadline).await? {
+    let tenure = match resolve::find(core, &actor.id, deadline).await? {
         resolve::Place::Here(live) => return here(core, live, actor.generation).await,
-        resolve::Place::There(route) => route,
+        resolve::Place::Moving(_) => return Err(Error::unavailable("the actor is being moved")),
+        resolve::Place::There(tenure) => tenure,
     };
     let correlation = core.ids.correlation();
-    let actor = remote::fence(&route)?;
+    let actor = remote::fence(&tenure)?;
     let record = Record::from(ActorDestroy { correlation, actor });
-    let reply = remote::exchange(core, &route.tenure.node_rid, record, deadline).await?;
-    core.forget_route(&route.tenure);
+    let reply = remote::exchange(core, &tenure.node_rid, record, deadline).await?;
+    core.forget_route(&tenure);
     // WR-58: `ok` is destroyed; this code is gone.
     let gone = reply.outcome.failure_code == FailureCode::ActorRouteNotFound
         && reply.outcome.terminal_result == TerminalResult::NotFound;
@@ -86,6 +87,7 @@ async fn end(core: &Arc<Core>, live: &Arc<Live>) -> Result<bool, Error> {
     let deadline = core.deadline(core.settings.all.default_request_timeout);
     release(core, live, &deadline).await?;
     core.slots.remove_live(live);
+    core.moves.tenure_ended(live.unit.id());
     tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
     Ok(true)
 }
@@ -108,6 +110,8 @@ pub(crate) async fn asked(
 ) -> Result<Option<bool>, Error> {
     match core.slots.get(id) {
         Some(Slot::Live(live)) => here(core, live, generation).await.map(Some),
+        // EX-113
+        Some(_) => Err(Error::unavailable("the actor is being moved")),
         None => Ok(None),
     }
 }

@@ -17,6 +17,7 @@ use crate::core::{Core, actor_key};
 use crate::create::{CreateCall, Mode};
 use crate::destroy;
 use crate::error::Error;
+use crate::relocation;
 use crate::shutdown::{self, Shutdown};
 use crate::state::HostState;
 
@@ -37,10 +38,6 @@ impl Host {
 
     pub(crate) fn of(core: Arc<Core>) -> Self {
         Self { core }
-    }
-
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
     }
 
     /// Creates, finds and destroys Actors.
@@ -141,12 +138,48 @@ impl Host {
             node_generation: core.identity.generation,
             endpoint: self.endpoint().cloned(),
             actors: core.slots.live_len(),
+            moving: core.moves.leaving(),
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
             jobs: core.jobs.status(),
             handlers_failed: core.engine.stats().handlers_failed(),
             handlers_panicked: core.engine.stats().handlers_panicked(),
         }
+    }
+
+    /// Moves an Actor of this host to another node, with its state, its accepted work and its timers.
+    ///
+    /// Done when this host has stopped serving it for good and has sent everything that it had; the target opens it right
+    /// after (RL-210). Messages to it are not lost meanwhile, from whichever node they come. An Actor that is on that node
+    /// already stays.
+    ///
+    /// # Errors
+    /// `NotFound`: it does not live here. `Rejected`: its type does not move. `Unavailable`: the target cannot take it, or
+    /// the Actor is being moved or destroyed. `InternalFailure`: its adapter failed. `DeadlineExceeded`: where it went is
+    /// not known in time; the move ends by itself.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the move goes on (SRC-10).
+    pub async fn relocate(&self, id: impl AsRef<str>, target: &NodeRid) -> Result<(), Error> {
+        self.relocate_within(id, target, self.core.settings.all.relocate_deadline)
+            .await
+    }
+
+    /// As [`Host::relocate`] with a deadline of its own, up to the point where nothing leads back (RL-303, RL-354).
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Cancel safety
+    /// As there.
+    pub async fn relocate_within(
+        &self,
+        id: impl AsRef<str>,
+        target: &NodeRid,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let id = ActorId::new(id.as_ref())?;
+        relocation::relocate(&self.core, &id, target, self.core.deadline(timeout)).await
     }
 
     /// Ends the host in order (RL-220, RL-221): takes nothing new, finishes what was accepted until `deadline` (the
@@ -202,6 +235,8 @@ pub struct HostStatus {
     pub endpoint: Option<Endpoint>,
     /// How many Actors live here.
     pub actors: usize,
+    /// How many Actors are on their way out, or are still forwarded for.
+    pub moving: usize,
     /// How many nodes it is connected to.
     pub peers: usize,
     /// Whether its owner lease admits work (RL-284).

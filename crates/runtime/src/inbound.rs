@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use spotlane_lane::{JobPermit, JobSource, Refusal};
 use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
-use spotlane_types::count::Correlation;
-use spotlane_types::id::{NodeRid, PacketName};
+use spotlane_types::count::{Correlation, ReplyRouteId};
+use spotlane_types::id::{ActorId, NodeRid, PacketName};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
 use spotlane_wire::command::message::{ActorRequest, ActorSend};
@@ -20,6 +20,7 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
 use crate::payload::Payload;
+use crate::relocation;
 use crate::slots::{Live, Slot};
 
 /// Takes the records of all peers.
@@ -174,13 +175,7 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
         operation,
         hops,
     }));
-    let message = Box::new(Message {
-        name,
-        payload,
-        metadata,
-        from,
-        reply,
-    });
+    let message = Box::new(Message::new(name, payload, metadata, from, reply));
     Some((fence, message, link))
 }
 
@@ -197,40 +192,119 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
         refuse_stale(message);
         return Flow::Continue;
     }
-    let (mut permit, mut message) = (permit, message);
-    // Once more when the slot changed hands in between (RL-170).
-    for _ in 0..2 {
-        let Some(Slot::Live(live)) = core.slots.get(&fence.actor.actor_id) else {
-            break;
+    let (mut permit, mut message) = (Some(permit), message);
+    // Again when the slot changed hands in between (RL-170); each change ends the one before it.
+    for _ in 0..CHANGES_MAX {
+        let id = &fence.actor.actor_id;
+        message = match core.slots.get(id) {
+            Some(Slot::Live(live)) => match enqueue(core, &live, message, permit.take(), &link) {
+                Taken::Yes => return Flow::Continue,
+                Taken::Waits => return Flow::Pause,
+                Taken::No(message) => message,
+            },
+            // EX-131: what is held holds no permit.
+            Some(Slot::Arriving(unit)) => match unit.hold(message) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
+            Some(Slot::Leaving(unit)) => match unit.hold(message) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
+            Some(Slot::Follow(route)) => {
+                relocation::forward(core, &route, message, Some(&fence));
+                return Flow::Continue;
+            }
+            None => break,
         };
-        if !core.admits() {
-            refuse(message, Error::unavailable(NOT_ADMITTED));
-            return Flow::Continue;
-        }
-        let bytes = message.payload_bytes();
-        let refused = match live.lane.enqueue_job(permit, Work::Message(message), bytes) {
-            Ok(()) => return Flow::Continue,
-            Err(refused) => refused,
-        };
-        let reason = refused.reason().clone();
-        let (work, back) = refused.into_item();
-        let Work::Message(back_message) = work else {
-            return Flow::Continue;
-        };
-        if reason.is_full() {
-            // EX-102: who waits for room holds no permit.
-            drop(back);
-            wait_for_room(core, live, back_message, link);
-            return Flow::Pause;
-        }
-        if !matches!(reason, Refusal::Ended) {
-            refuse(back_message, Error::from(&reason));
-            return Flow::Continue;
-        }
-        (permit, message) = (back, back_message);
     }
     refuse_stale(message);
     Flow::Continue
+}
+
+/// How often a slot may change hands while one message looks for its place.
+const CHANGES_MAX: usize = 8;
+
+/// What became of a message that was offered to a lane.
+enum Taken {
+    Yes,
+    /// It waits for room, and its connection with it.
+    Waits,
+    /// The lane has ended; something else stands in its place, or will.
+    No(Box<Message>),
+}
+
+fn enqueue(
+    core: &Arc<Core>,
+    live: &Arc<Live>,
+    message: Box<Message>,
+    permit: Option<JobPermit>,
+    link: &PeerLink,
+) -> Taken {
+    if !core.admits() {
+        refuse(message, Error::unavailable(NOT_ADMITTED));
+        return Taken::Yes;
+    }
+    let bytes = message.payload_bytes();
+    let work = Work::Message(message);
+    let (reason, work) = match permit {
+        Some(permit) => match live.lane.enqueue_job(permit, work, bytes) {
+            Ok(()) => return Taken::Yes,
+            // EX-102: who waits for room holds no permit.
+            Err(refused) => (refused.reason().clone(), refused.into_item().0),
+        },
+        None => match live.lane.enqueue_with_payload_bytes(work, bytes) {
+            Ok(()) => return Taken::Yes,
+            Err(refused) => (refused.reason().clone(), refused.into_item()),
+        },
+    };
+    let Work::Message(message) = work else {
+        return Taken::Yes;
+    };
+    if reason.is_full() {
+        wait_for_room(core, Arc::clone(live), message, Some(link.clone()));
+        return Taken::Waits;
+    }
+    if matches!(reason, Refusal::Ended) {
+        return Taken::No(message);
+    }
+    refuse(message, Error::from(&reason));
+    Taken::Yes
+}
+
+/// Finds the place of a message that a driver gave back: a transfer, which no limit refuses (EX-98).
+pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
+    let mut message = message;
+    for _ in 0..CHANGES_MAX {
+        message = match core.slots.get(id) {
+            Some(Slot::Live(live)) => {
+                let bytes = message.payload_bytes();
+                let work = Work::Message(message);
+                let Err(refused) = live.lane.enqueue_with_payload_bytes(work, bytes) else {
+                    return;
+                };
+                let full = refused.reason().is_full();
+                let Work::Message(message) = refused.into_item() else {
+                    return;
+                };
+                if full {
+                    return wait_for_room(core, live, message, None);
+                }
+                message
+            }
+            Some(Slot::Arriving(unit)) => match unit.hold(message) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
+            Some(Slot::Leaving(unit)) => match unit.hold(message) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
+            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            None => break,
+        };
+    }
+    refuse_stale(message);
 }
 
 /// RL-169: the receiving owner checks itself, not the incarnation.
@@ -243,7 +317,7 @@ fn is_for_this_run(core: &Core, fence: &ActorRouteFence) -> bool {
 }
 
 /// The connection pauses, so the order of its messages stays; the sender is held back by TCP.
-fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link: PeerLink) {
+fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link: Option<PeerLink>) {
     let mut source = core.jobs.source();
     core.tasks.spawn(async move {
         let bytes = message.payload_bytes();
@@ -254,11 +328,13 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
                 refuse(message, error);
             }
         }
-        link.resume();
+        if let Some(link) = link {
+            link.resume();
+        }
     });
 }
 
-fn refuse(message: Box<Message>, error: Error) {
+pub(crate) fn refuse(message: Box<Message>, error: Error) {
     let Message { name, reply, .. } = *message;
     if !reply.is_wanted() {
         tracing::trace!(target: "spotlane::runtime::dispatch", kind = %error.kind(), "zlink.dispatch_error");
@@ -267,7 +343,7 @@ fn refuse(message: Box<Message>, error: Error) {
 }
 
 /// RL-153, RL-169: the sender's route is old; its next call looks again.
-fn refuse_stale(message: Box<Message>) {
+pub(crate) fn refuse_stale(message: Box<Message>) {
     let mut message = message;
     match message.reply.take() {
         Some(Route::Remote(answer)) => answer.stale(),
@@ -317,13 +393,14 @@ impl Answer for MeshAnswer {
         );
     }
 
-    fn correlation(&self) -> Correlation {
-        self.correlation
+    fn route(&self) -> ReplyRouteId {
+        // The correlation is what its source calls it, on one connection and for its whole run.
+        ReplyRouteId::new(self.correlation.get()).unwrap_or(ReplyRouteId::MIN)
     }
 }
 
 #[expect(clippy::expect_used, reason = "a constant")]
-fn reply_name() -> PacketName {
+pub(crate) fn reply_name() -> PacketName {
     PacketName::new("$reply").expect("legal")
 }
 

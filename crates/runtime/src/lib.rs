@@ -28,6 +28,7 @@ mod payload;
 mod policy;
 mod random;
 mod registry;
+mod relocation;
 mod remote;
 mod resolve;
 mod settings;
@@ -35,6 +36,7 @@ mod shutdown;
 mod slots;
 mod state;
 mod tasks;
+mod unwind;
 
 pub use crate::actor::{Actor, ActorRef, Decision};
 pub use crate::builder::{HostBuilder, StartError};

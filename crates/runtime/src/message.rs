@@ -1,14 +1,17 @@
 //! One application message on its way to a handler, with its way back.
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use spotlane_types::count::{Correlation, HopCount};
+use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::{NodeRid, OperationId, PacketName};
+use spotlane_wire::frozen::FrozenSource;
 use spotlane_wire::payload::MetadataFrame;
 use spotlane_wire::reference::ActorRef as WireActorRef;
 use tokio::sync::oneshot;
 
+use crate::core::Core;
 use crate::error::Error;
 use crate::payload::Payload;
 use crate::registry::Wants;
@@ -25,9 +28,52 @@ pub(crate) struct Message {
     pub(crate) metadata: Option<MetadataFrame>,
     pub(crate) from: Origin,
     pub(crate) reply: ReplyTo,
+    /// What a message of this host is called, once it has to travel with its object.
+    name_abroad: OnceLock<(OperationId, ReplyRouteId)>,
 }
 
 impl Message {
+    pub(crate) fn new(
+        name: PacketName,
+        payload: Payload,
+        metadata: Option<MetadataFrame>,
+        from: Origin,
+        reply: ReplyTo,
+    ) -> Self {
+        Self {
+            name,
+            payload,
+            metadata,
+            from,
+            reply,
+            name_abroad: OnceLock::new(),
+        }
+    }
+
+    fn name_abroad(&self, core: &Core) -> (OperationId, ReplyRouteId) {
+        *self
+            .name_abroad
+            .get_or_init(|| (core.ids.operation(), core.ids.reply_route()))
+    }
+
+    /// What deduplicates it, the same each time (RL-261).
+    pub(crate) fn operation(&self, core: &Core) -> OperationId {
+        match &self.from {
+            Origin::Local { .. } => self.name_abroad(core).0,
+            Origin::Peer(peer) => peer.operation,
+            Origin::Frozen { operation, .. } => *operation,
+        }
+    }
+
+    /// The way back to its caller at its source; `None` when nobody waits.
+    pub(crate) fn reply_route(&self, core: &Core) -> Option<ReplyRouteId> {
+        match &self.reply.0 {
+            None => None,
+            Some(Route::Local(_)) => Some(self.name_abroad(core).1),
+            Some(Route::Remote(answer)) => Some(answer.route()),
+        }
+    }
+
     pub(crate) fn wants(&self) -> Wants {
         if self.reply.is_wanted() {
             Wants::Answer
@@ -52,6 +98,11 @@ pub(crate) enum Origin {
     },
     /// Another node.
     Peer(Box<PeerOrigin>),
+    /// It came with its object.
+    Frozen {
+        source: Box<FrozenSource>,
+        operation: OperationId,
+    },
 }
 
 /// What a received message says of its sender.
@@ -81,8 +132,8 @@ pub(crate) trait Answer: Send + Sync {
     fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome);
     /// Says that its source believes in an old route (RL-169).
     fn stale(self: Box<Self>);
-    /// What the request is called at its source: the correlation on its reply route.
-    fn correlation(&self) -> Correlation;
+    /// What the request is called at its source (RL-260).
+    fn route(&self) -> ReplyRouteId;
 }
 
 impl ReplyTo {

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use spotlane_location::cache::Route;
+use spotlane_location::cache::Tenure;
 use spotlane_mesh::{NotSubmitted, RequestError, SendError};
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::HopCount;
-use spotlane_types::id::{ActorId, PacketName};
+use spotlane_types::count::{HopCount, ReplyRouteId};
+use spotlane_types::id::{ActorId, NodeRid, PacketName};
 use spotlane_types::kind::FailureCode;
 use spotlane_wire::Record;
 use spotlane_wire::command::message::{ActorRequest, ActorSend};
 use spotlane_wire::command::reply::{Reply, ReplyTail};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use tokio::sync::oneshot;
 
 use crate::calls::Caller;
 use crate::clock::Deadline;
@@ -19,21 +20,21 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::message::Outcome;
 use crate::payload::Payload;
+use crate::relocation::{CallKey, Registered};
 use crate::resolve::connected;
 
 /// The fence of a message: the tenure that its sender believes in.
 ///
 /// # Errors
-/// The route is not that of an Actor.
-pub(crate) fn fence(route: &Route) -> Result<ActorRouteFence, Error> {
-    let tenure = &route.tenure;
+/// The tenure is not that of an Actor.
+pub(crate) fn fence(tenure: &Tenure) -> Result<ActorRouteFence, Error> {
     let AuthorityKey::Actor(id) = &tenure.object else {
         return Err(Error::invalid("the object is a spot"));
     };
     Ok(fence_of(id, tenure))
 }
 
-pub(crate) fn fence_of(id: &ActorId, tenure: &spotlane_location::cache::Tenure) -> ActorRouteFence {
+pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
     ActorRouteFence {
         actor: ActorRef {
             actor_id: id.clone(),
@@ -50,7 +51,7 @@ pub(crate) fn fence_of(id: &ActorId, tenure: &spotlane_location::cache::Tenure) 
 pub(crate) async fn send(
     core: &Core,
     caller: &Caller,
-    route: Route,
+    tenure: Tenure,
     name: PacketName,
     payload: Payload,
     deadline: &Deadline,
@@ -59,12 +60,12 @@ pub(crate) async fn send(
         operation: core.ids.operation(),
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
-        target_actor: fence(&route)?,
+        target_actor: fence(&tenure)?,
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let node = &route.tenure.node_rid;
+    let node = &tenure.node_rid;
     loop {
         connected(core, node, deadline).await?;
         let left = deadline.left();
@@ -80,7 +81,7 @@ pub(crate) async fn send(
 pub(crate) async fn request(
     core: &Arc<Core>,
     caller: &Caller,
-    route: Route,
+    tenure: Tenure,
     name: PacketName,
     payload: Payload,
     deadline: &Deadline,
@@ -92,23 +93,65 @@ pub(crate) async fn request(
         operation,
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
-        target_actor: fence(&route)?,
+        target_actor: fence(&tenure)?,
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let reply = exchange(core, &route.tenure.node_rid, record, deadline).await?;
+    let key = (operation, ReplyRouteId::new(correlation.get())?);
+    let reply = match tracked(core, &tenure.node_rid, record, key, deadline).await? {
+        Ended::Here(reply) => reply,
+        Ended::Relayed(outcome) => return outcome,
+    };
     if is_stale(&reply) {
         // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
-        core.forget_route(&route.tenure);
+        core.forget_route(&tenure);
     }
     outcome(reply)
+}
+
+/// Where the end of a request came from.
+pub(crate) enum Ended {
+    /// On the connection of the request.
+    Here(Reply),
+    /// By command 33, since its Actor moved (RL-265).
+    Relayed(Outcome),
+}
+
+/// What an application request has come to.
+pub(crate) fn outcome_of(ended: Ended) -> Outcome {
+    match ended {
+        Ended::Here(reply) => outcome(reply),
+        Ended::Relayed(outcome) => outcome,
+    }
+}
+
+/// As [`exchange`] for a request whose Actor may move while it waits: then the answer comes from its new owner, and
+/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272).
+pub(crate) async fn tracked(
+    core: &Core,
+    node: &NodeRid,
+    record: Record,
+    key: CallKey,
+    deadline: &Deadline,
+) -> Result<Ended, Error> {
+    let (sender, relayed) = oneshot::channel();
+    core.pending.register(key, sender);
+    let _registered = Registered {
+        pending: &core.pending,
+        key,
+    };
+    tokio::select! {
+        biased;
+        reply = exchange(core, node, record, deadline) => reply.map(Ended::Here),
+        Ok(outcome) = relayed => Ok(Ended::Relayed(outcome)),
+    }
 }
 
 /// Sends a record of class request, waiting for the connection, and gives its reply.
 pub(crate) async fn exchange(
     core: &Core,
-    node: &spotlane_types::id::NodeRid,
+    node: &NodeRid,
     mut record: Record,
     deadline: &Deadline,
 ) -> Result<Reply, Error> {

@@ -5,20 +5,52 @@ use std::time::Duration;
 
 use spotlane_location::Resolved;
 use spotlane_location::authority::Authority;
-use spotlane_location::cache::Route;
+use spotlane_location::cache::Tenure;
 use spotlane_types::id::{ActorId, NodeRid};
 
 use crate::clock::{Deadline, backoff};
 use crate::core::{Core, actor_key};
 use crate::error::Error;
-use crate::slots::Live;
+use crate::message::Message;
+use crate::relocation::{SourceUnit, TargetUnit};
+use crate::slots::{Live, Slot};
 
 /// Where a message goes.
 pub(crate) enum Place {
     /// To an Actor of this host.
     Here(Arc<Live>),
+    /// To what stands in its place on this host while it moves.
+    Moving(Holder),
     /// To its owner.
-    There(Box<Route>),
+    There(Box<Tenure>),
+}
+
+/// Who keeps the messages of an Actor that is on its way.
+pub(crate) enum Holder {
+    /// It comes.
+    Target(Arc<TargetUnit>),
+    /// It leaves.
+    Source(Arc<SourceUnit>),
+}
+
+impl Holder {
+    /// Takes a message, or gives it back when something else stands there by now.
+    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
+        match self {
+            Self::Target(unit) => unit.hold(message),
+            Self::Source(unit) => unit.hold(message),
+        }
+    }
+}
+
+/// What the own slots say.
+fn here(core: &Core, id: &ActorId) -> Option<Place> {
+    Some(match core.slots.get(id)? {
+        Slot::Live(live) => Place::Here(live),
+        Slot::Arriving(unit) => Place::Moving(Holder::Target(unit)),
+        Slot::Leaving(unit) => Place::Moving(Holder::Source(unit)),
+        Slot::Follow(route) => Place::There(Box::new(route.target().clone())),
+    })
 }
 
 /// Finds an Actor: in the own slots, in the route cache, in the store, in this order.
@@ -26,12 +58,12 @@ pub(crate) enum Place {
 /// # Errors
 /// `NotFound`: there is none (RL-90, RL-91). `Unavailable`: its owner is not alive (RL-94) or the store does not answer.
 pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<Place, Error> {
-    if let Some(live) = core.slots.live(id) {
-        return Ok(Place::Here(live));
+    if let Some(place) = here(core, id) {
+        return Ok(place);
     }
     let key = actor_key(id);
     if let Some(route) = core.cached_route(&key) {
-        return Ok(Place::There(Box::new(route)));
+        return Ok(Place::There(Box::new(route.tenure)));
     }
     let margin = core.settings.lease.fencing_margin();
     let mut attempt = 0;
@@ -39,8 +71,8 @@ pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Resu
         let until = deadline.location();
         if let Some(found) = core.repository.live_route(&key, margin, until).await? {
             if core.is_here(&found.route.tenure) {
-                if let Some(live) = core.slots.live(id) {
-                    return Ok(Place::Here(live));
+                if let Some(place) = here(core, id) {
+                    return Ok(place);
                 }
                 // RL-245: the row names this run, which does not serve the Actor.
                 return Err(Error::unavailable(format!(
@@ -51,7 +83,7 @@ pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Resu
             let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
             routes.insert(found.route.clone(), now, found.owner_deadline);
             drop(routes);
-            return Ok(Place::There(Box::new(found.route)));
+            return Ok(Place::There(Box::new(found.route.tenure)));
         }
         wait_or_fail(core, id, deadline).await?;
         pause(deadline, attempt).await?;

@@ -6,6 +6,7 @@ use spotlane_lane::{JobQueueProfile, JobQueueSettings, LaneLimits};
 use spotlane_location::cache::RouteCacheSettings;
 use spotlane_location::lease::LeaseSettings;
 use spotlane_location::record::WeightSetting;
+use spotlane_relocation::settings::RelocationSettings;
 use spotlane_types::count::ApplicationVersion;
 use spotlane_types::id::MaintenanceWave;
 
@@ -166,6 +167,7 @@ pub(crate) struct Checked {
     pub(crate) jobs: JobQueueSettings,
     pub(crate) weight: WeightSetting,
     pub(crate) workers: std::num::NonZeroUsize,
+    pub(crate) relocation: RelocationSettings,
     pub(crate) all: Settings,
 }
 
@@ -228,6 +230,8 @@ impl Settings {
                 .ok_or_else(|| SettingsError::new("workers", 0, "1 or more"))?,
         };
         let jobs = self.job_settings(processors)?;
+        let relocation = crate::relocation::settings_of(self)
+            .map_err(|error| SettingsError::new("relocation_*", "not consistent", error))?;
         let all = self.clone();
         Ok(Checked {
             lease,
@@ -235,6 +239,7 @@ impl Settings {
             jobs,
             weight,
             workers,
+            relocation,
             all,
         })
     }

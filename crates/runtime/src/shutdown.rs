@@ -52,6 +52,7 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     let deadline = core.deadline(within);
     // Draining first: admission is closed (EX-105), then everybody is told.
     core.state.advance(HostState::Draining);
+    core.moves.shut_down();
     let mut clean = attempt("publish", directory::publish(core, left(&deadline))).await;
     let grace = tokio::time::sleep(left(&deadline));
     core.engine.shutdown(grace).await;

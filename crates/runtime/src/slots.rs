@@ -6,25 +6,32 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use spotlane_lane::{Lane, TimerHandle, TimerSettings};
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::ActorId;
+use spotlane_wire::relocation::PendingTimerTick;
 
 use crate::actor::ActorRef;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
+use crate::relocation::{FollowRoute, SourceUnit, TargetUnit};
 
 /// One activation of an Actor on this host: who it is and in which tenure. Never changes.
 pub(crate) struct Unit {
     core: Weak<Core>,
     pub(crate) actor_type: Arc<ActorType>,
     pub(crate) reference: ActorRef,
-    pub(crate) tenure: Tenure,
+    /// Changed once, when an arriving Actor's owner change is confirmed. A leaf lock.
+    tenure: Mutex<Tenure>,
     /// The timers that run for it, by name. A leaf lock.
     timers: Mutex<HashMap<Arc<str>, TimerHandle>>,
+    /// The periods of timers that came with queued ticks. A leaf lock.
+    periods: Mutex<HashMap<Arc<str>, Duration>>,
 }
 
 impl Unit {
@@ -38,9 +45,23 @@ impl Unit {
             core: Arc::downgrade(core),
             actor_type,
             reference,
-            tenure,
+            tenure: Mutex::new(tenure),
             timers: Mutex::new(HashMap::new()),
+            periods: Mutex::new(HashMap::new()),
         }
+    }
+
+    pub(crate) fn tenure(&self) -> Tenure {
+        self.tenure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The owner change that made this host the owner.
+    pub(crate) fn owned_since(&self, generation: AuthorityOwnerGeneration) {
+        let mut tenure = self.tenure.lock().unwrap_or_else(PoisonError::into_inner);
+        tenure.authority_owner_generation = generation;
     }
 
     pub(crate) fn core(&self) -> Option<Arc<Core>> {
@@ -75,6 +96,23 @@ impl Unit {
         let handle = timers.remove(name);
         drop(timers);
         handle.inspect(TimerHandle::cancel).is_some()
+    }
+
+    /// The period of the timer that a tick belongs to, as it was restored; zero when it is unknown.
+    pub(crate) fn period_of(&self, tick: &PendingTimerTick) -> Duration {
+        let periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
+        periods
+            .get(tick.timer_name.as_str())
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Remembers the periods of timers that were restored with queued ticks.
+    pub(crate) fn keep_periods(&self, all: impl Iterator<Item = (Arc<str>, Duration)>) {
+        self.periods
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(all);
     }
 
     /// Ends every timer: the Actor ends or has moved.
@@ -112,6 +150,8 @@ pub(crate) struct Live {
     row: Mutex<Option<ActiveObject>>,
     /// Set once: the Actor ends or moves (RL-140: one of them at a time).
     leaving: AtomicBool,
+    /// Held while this host writes the row for its own book-keeping, so that a move reads what nobody changes any more.
+    pub(crate) book: tokio::sync::Mutex<()>,
 }
 
 impl Live {
@@ -121,12 +161,18 @@ impl Live {
             lane,
             row: Mutex::new(row),
             leaving: AtomicBool::new(false),
+            book: tokio::sync::Mutex::new(()),
         })
     }
 
     /// Takes the right to end or move the Actor; `false` when somebody else has it.
     pub(crate) fn begin_end(&self) -> bool {
         !self.leaving.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether somebody has it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
     }
 
     /// Gives the right back: the move was withdrawn.
@@ -151,6 +197,12 @@ impl Live {
 pub(crate) enum Slot {
     /// The Actor lives here.
     Live(Arc<Live>),
+    /// It is coming: its temporary queue (RL-170).
+    Arriving(Arc<TargetUnit>),
+    /// It is past the boundary of a move away, and the commit has not been seen.
+    Leaving(Arc<SourceUnit>),
+    /// It has moved: forward for a while (RL-151).
+    Follow(Arc<FollowRoute>),
 }
 
 /// All slots of a host, in shards, so that lanes of different Actors do not meet at one lock.
@@ -186,7 +238,7 @@ impl Slots {
     pub(crate) fn live(&self, id: &ActorId) -> Option<Arc<Live>> {
         match self.get(id) {
             Some(Slot::Live(live)) => Some(live),
-            None => None,
+            _ => None,
         }
     }
 
@@ -222,7 +274,11 @@ impl Slots {
     /// How many Actors live here.
     pub(crate) fn live_len(&self) -> usize {
         let len = |shard: &RwLock<HashMap<ActorId, Slot>>| {
-            shard.read().unwrap_or_else(PoisonError::into_inner).len()
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            shard
+                .values()
+                .filter(|slot| matches!(slot, Slot::Live(_)))
+                .count()
         };
         self.shards.iter().map(len).sum()
     }
@@ -232,8 +288,9 @@ impl Slots {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            all.extend(shard.values().map(|slot| match slot {
-                Slot::Live(live) => Arc::clone(live),
+            all.extend(shard.values().filter_map(|slot| match slot {
+                Slot::Live(live) => Some(Arc::clone(live)),
+                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow(_) => None,
             }));
         }
         all

@@ -1,6 +1,7 @@
 //! The application of the tests: a counter that remembers what it did, in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spotlane::HostBuilder;
@@ -17,6 +18,10 @@ pub(crate) struct Shared {
     pub(crate) began: Arc<Notify>,
     /// Says that a timer has fired.
     pub(crate) ticked: Arc<Notify>,
+    /// Makes the adapter fail.
+    pub(crate) refuse_capture: Arc<AtomicBool>,
+    /// Makes the adapter fail.
+    pub(crate) refuse_restore: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -28,6 +33,13 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    pub(crate) fn new(shared: &Shared) -> Self {
+        Self {
+            shared: shared.clone(),
+            ..Self::default()
+        }
+    }
+
     async fn add(&mut self, _: &mut Context, by: String) -> Result<String, Error> {
         let by: i64 = by
             .parse()
@@ -38,6 +50,10 @@ impl Counter {
     }
 
     async fn note(&mut self, _: &mut Context, tag: String) {
+        self.log.push(tag);
+    }
+
+    async fn note2(&mut self, _: &mut Context, tag: String) {
         self.log.push(tag);
     }
 
@@ -93,6 +109,7 @@ impl Actor for Counter {
         handlers
             .request("add", Self::add)
             .request("log", Self::log)
+            .request("note2", Self::note2)
             .request("place", Self::place)
             .request("fail", Self::fail)
             .request("explode", Self::explode)
@@ -130,6 +147,9 @@ pub(crate) struct Everything;
 
 impl Adapter<Counter> for Everything {
     async fn capture(&self, counter: &mut Counter) -> Result<Bytes, Error> {
+        if counter.shared.refuse_capture.load(Ordering::SeqCst) {
+            return Err(Error::internal("as asked"));
+        }
         let state = format!(
             "{};{};{}",
             counter.total,
@@ -140,6 +160,9 @@ impl Adapter<Counter> for Everything {
     }
 
     async fn restore(&self, counter: &mut Counter, state: Bytes) -> Result<(), Error> {
+        if counter.shared.refuse_restore.load(Ordering::SeqCst) {
+            return Err(Error::internal("as asked"));
+        }
         let text = String::from_utf8(state.to_vec()).map_err(|_| Error::internal("no text"))?;
         let mut parts = text.splitn(3, ';');
         counter.total = parts.next().and_then(|t| t.parse().ok()).unwrap();
@@ -186,10 +209,7 @@ pub(crate) fn builder(node: &str, stores: &Stores, shared: &Shared) -> HostBuild
         .node_id(node)
         .location_store(stores.location.clone())
         .relocation_store(stores.relocation.clone())
-        .actor(Policy::preserve(Everything), move || Counter {
-            shared: shared.clone(),
-            ..Counter::default()
-        })
+        .actor(Policy::preserve(Everything), move || Counter::new(&shared))
         .settings(settings())
 }
 

@@ -5,4 +5,6 @@
 )]
 
 mod app;
+mod moves;
 mod one_host;
+mod two_hosts;
