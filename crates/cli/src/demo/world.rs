@@ -171,8 +171,7 @@ impl World {
     /// It did not move, or nobody knows.
     pub(crate) async fn relocate(&self, actor: u32, from: u32, to: u32) -> Result<(), Error> {
         let target = self.host(to).node_id();
-        let _ = (self.host(from), target, actor);
-        Err(Error::internal("moves are not there yet"))
+        self.host(from).relocate(self.id(actor), target).await
     }
 
     /// Ends the hosts in order.

@@ -114,8 +114,9 @@ impl Node for Operator {
 
     async fn relocate(&self, object: &ObjectName, to: &str) -> Result<Location, Refusal> {
         let target = self.node(to)?;
-        let _ = (only_actors(object)?, target);
-        Err(refusal(Error::internal("moves are not there yet")))
+        let id = only_actors(object)?;
+        self.host.relocate(id, &target).await.map_err(refusal)?;
+        self.find(object).await
     }
 
     async fn drain(&self, limit: Duration) -> Result<Drained, Refusal> {

@@ -11,7 +11,7 @@ fn a_short_demo_keeps_every_promise() {
         "--rate",
         "500",
         "--moves",
-        "0",
+        "20",
         "--actors",
         "16",
         "--senders",
@@ -36,4 +36,16 @@ fn a_short_demo_keeps_every_promise() {
         assert_eq!(messages[broken], 0, "{verdict}");
     }
     assert!(messages["messages"].as_u64().unwrap() > 1_000, "{verdict}");
+    assert!(
+        verdict["moves"]["completed"].as_u64().unwrap() > 20,
+        "{verdict}"
+    );
+    assert_eq!(
+        verdict["interruption"]["count"], verdict["moves"]["completed"],
+        "{verdict}"
+    );
+    assert!(
+        verdict["state_bytes"].as_u64().unwrap() > 20 * 16 * 1_024,
+        "{verdict}"
+    );
 }
