@@ -20,7 +20,7 @@ enum Layer {
     Tools,
 }
 
-const LAYERS: [(&str, Layer); 24] = [
+const LAYERS: &[(&str, Layer)] = &[
     ("spotlane-types", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
     ("spotlane-store", Layer::Product(1)),
@@ -37,7 +37,8 @@ const LAYERS: [(&str, Layer); 24] = [
     ("spotlane-runtime", Layer::Product(4)),
     ("spotlane", Layer::Product(5)),
     ("spotlane-client", Layer::Product(5)),
-    ("spotlane-cli", Layer::Product(5)),
+    ("spotlane-counter", Layer::Product(6)),
+    ("spotlane-cli", Layer::Product(7)),
     ("spotlane-store-conformance", Layer::Test),
     ("spotlane-contract", Layer::Test),
     ("spotlane-sim", Layer::Test),

@@ -128,6 +128,7 @@ pub mod store {
 
 /// Ids and generations, as handles and status show them.
 pub mod id {
+    pub use spotlane_types::count::ApplicationVersion;
     pub use spotlane_types::generation::{NodeGeneration, ObjectGeneration};
     pub use spotlane_types::id::{ActorId, Endpoint, MaintenanceWave, MeshName, NodeRid};
 }
