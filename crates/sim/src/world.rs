@@ -154,7 +154,7 @@ impl World {
         let held = now_or_never(keeper.claim())??;
         let repository = Repository::new(store, time.clone());
         let node = descriptor(cast, index, &held)?;
-        now_or_never(repository.publish(&held, node, Monotonic::MAX))??;
+        now_or_never(repository.publish(&held, node, Monotonic::from_origin(Duration::MAX)))??;
         Ok(held)
     }
 
@@ -193,7 +193,7 @@ impl World {
             mesh_name: cast.mesh.clone(),
             routing_id: cast.node(home)?.clone(),
         };
-        let until = Monotonic::MAX;
+        let until = Monotonic::from_origin(Duration::MAX);
         let repository = Repository::new(self.shared.memory.clone(), host.time().clone());
         let candidate = now_or_never(repository.candidate(&name, until))??;
         let candidate = candidate.context("a node that was just published")?;
@@ -633,16 +633,23 @@ impl Truth {
 
     fn row(&self, shared: &Shared, actor: ActorIndex) -> Option<OwnerRow> {
         let key = shared.cast.key(actor).ok()?;
-        let read = now_or_never(self.rows.read(&key, Monotonic::MAX)).ok()?.ok()?;
+        let read = now_or_never(self.rows.read(&key, Monotonic::from_origin(Duration::MAX)))
+            .ok()?
+            .ok()?;
         let Authority::Active(active) = read else {
             return None;
         };
         let row = active.row();
         let lease = now_or_never(self.leases.read(&row.owner_id)).ok()?.ok()?;
-        let lives = lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
+        let lives =
+            lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
         Some(OwnerRow {
             owner: shared.cast.host_of(&active.payload().owner_node_rid)?,
-            phase: active.payload().relocation_state.as_ref().map(|state| state.phase),
+            phase: active
+                .payload()
+                .relocation_state
+                .as_ref()
+                .map(|state| state.phase),
             generation: row.authority_owner_generation,
             lease: if lives { Lease::Live } else { Lease::Ended },
         })
