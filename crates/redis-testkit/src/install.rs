@@ -33,7 +33,7 @@ pub fn ensure_installed() -> Result<PathBuf, KitError> {
         is_debian: is_debian(),
         is_root: is_root(),
     };
-    match decide(find(), &system) {
+    match decide(find(), system) {
         Step::Use(program) => Ok(program),
         Step::Refuse(reason) => Err(not_installed(reason)),
         Step::Install => install(apt, find),
@@ -63,7 +63,7 @@ enum Step {
     Refuse(&'static str),
 }
 
-fn decide(found: Option<PathBuf>, system: &System) -> Step {
+fn decide(found: Option<PathBuf>, system: System) -> Step {
     match (found, system) {
         (Some(program), _) => Step::Use(program),
         (
@@ -227,8 +227,8 @@ mod tests {
             for is_root in yes_no {
                 let system = System { is_debian, is_root };
                 let used = Step::Use(program.clone());
-                assert_eq!(decide(Some(program.clone()), &system), used, "{system:?}");
-                let step = decide(None, &system);
+                assert_eq!(decide(Some(program.clone()), system), used, "{system:?}");
+                let step = decide(None, system);
                 match (is_debian, is_root) {
                     (true, true) => assert_eq!(step, Step::Install),
                     (true, false) => assert_eq!(step, Step::Refuse("only root may install it")),
