@@ -7,7 +7,8 @@
 //!
 //! A worker takes gates of another one only when that one asked for help: it is being polled, so
 //! whatever waits behind it may have to wait for a whole handler (EX-3). Asking sets a bit in one word
-//! and wakes a sleeper; who finds no gate of its own looks at that word.
+//! and wakes a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
+//! thread run, which may bring gates of its own, and helps if they did not.
 //!
 //! Why no wake-up is lost: whether a worker sleeps stands under the lock of its queue, so a gate that
 //! enters finds either a worker that will look or one that it has to wake. Who asks for help sets its
@@ -177,8 +178,8 @@ impl ReadySet {
         }
     }
 
-    /// The gate that entered first among those of this worker, else one of a worker that asked for
-    /// help. Without any the worker counts as sleeping from here on.
+    /// The gate that entered first among those of this worker. Without any the worker counts as
+    /// sleeping from here on.
     #[inline]
     pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
         let own = self.queues.get(worker)?;
@@ -201,20 +202,26 @@ impl ReadySet {
             return None;
         }
         local.attention = Attention::Asleep;
-        drop(local);
-        if self.help.load(Ordering::SeqCst) == 0 {
-            return None;
+        None
+    }
+
+    /// Whether another worker asked for help. To be asked by one without gates of its own, before it
+    /// really sleeps.
+    #[inline]
+    pub(crate) fn is_help_wanted(&self, worker: usize) -> bool {
+        let bit = 1u64 << worker;
+        let asked = self.help.load(Ordering::SeqCst);
+        if asked & bit != 0 {
+            // Nothing waits here any more.
+            self.helped(worker);
         }
-        self.help_others(worker)
+        asked & !bit != 0
     }
 
     /// Takes a gate of a worker that asked for help.
     #[cold]
-    fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
         let asked = self.help.load(Ordering::SeqCst);
-        if asked & (1 << worker) != 0 {
-            self.helped(worker);
-        }
         for (at, other) in self.others(worker) {
             if asked & (1 << at) == 0 {
                 continue;
