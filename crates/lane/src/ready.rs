@@ -51,6 +51,8 @@ pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
     /// Bit `n` is set while worker `n` may have gates that others should take.
     help: AtomicU64,
+    /// See [`ReadySet::set_nudge`].
+    nudge: OnceLock<Waker>,
 }
 
 /// Two cache lines apart, so that the queues of two workers do not share one.
@@ -81,6 +83,7 @@ impl ReadySet {
                 .map(|_| queue())
                 .collect(),
             help: AtomicU64::new(0),
+            nudge: OnceLock::new(),
         }
     }
 
@@ -137,9 +140,19 @@ impl ReadySet {
                 local.attention = Attention::Coming;
                 drop(local);
                 other.wake();
+                if let Some(nudge) = self.nudge.get() {
+                    nudge.wake_by_ref();
+                }
                 return;
             }
         }
+    }
+
+    /// The waker of a task that does nothing. The runtime keeps the task that was woken last for the
+    /// thread that woke it, out of reach of the others, however long that thread is busy. A helper is
+    /// to run elsewhere, so something else is woken after it.
+    pub(crate) fn set_nudge(&self, waker: &Waker) {
+        self.nudge.get_or_init(|| waker.clone());
     }
 
     /// The other queues, the next one first.
@@ -263,6 +276,9 @@ impl ReadySet {
             all.extend(std::mem::take(&mut local.jobs));
             drop(local);
             queue.wake();
+        }
+        if let Some(nudge) = self.nudge.get() {
+            nudge.wake_by_ref();
         }
         all
     }

@@ -89,7 +89,7 @@ impl Worker {
                     Exit::Run(job) => job.run(self),
                     Exit::Continue(gate) => gate.go_on(self),
                     Exit::Poll(carrier) => self.poll_carrier(carrier),
-                    Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
+                    Exit::Ticket(ticket, turn) => ticket.run_ticket(turn, self),
                 }
             } else if let Some(carrier) = self.spares.pop() {
                 // It takes the next gate itself; one of another type comes back as an exit.
