@@ -12,16 +12,16 @@ use spotlane_mesh_proto::link::{
     Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
 };
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
-use spotlane_mesh_proto::zmp::Sequence;
+use spotlane_mesh_proto::zmp::{Sequence, Size};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::LinkCore;
+use super::{LinkCore, State};
 use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
-use crate::out::{Done, Flush, Full};
+use crate::out::{Done, Flush, Full, NotQueued, Queue, Room};
 use crate::tracked::Tracked;
 
 /// Whether the caller has named the connection.
@@ -98,18 +98,6 @@ impl LinkCore {
             How::ToPeer => Ok(()),
             How::Pinned(run) if self.run() == Some(run) => Ok(()),
             How::Pinned(_) => Err(NotSubmitted::OtherConnection),
-        }
-    }
-
-    fn refusal(how: How, refusal: Refusal) -> NotSubmitted {
-        match (refusal, how) {
-            (Refusal::TooLarge { bytes, max }, _) => NotSubmitted::TooLarge { bytes, max },
-            (Refusal::Encode(error), _) => NotSubmitted::Encode(error),
-            (Refusal::Misused(class), _) => NotSubmitted::Misused(class),
-            (Refusal::NotTaken(NotTaken::Full { max }), _) => NotSubmitted::TooManyRequests { max },
-            (Refusal::OtherConnection, _) | (_, How::Pinned(_)) => NotSubmitted::OtherConnection,
-            // A link that is not used any more, or over: the peer has none, or will have another one.
-            (_, How::ToPeer) => NotSubmitted::NotConnected,
         }
     }
 
@@ -233,26 +221,28 @@ impl LinkCore {
         charge: Charge,
     ) -> Result<Option<Tracked>, NotSubmitted> {
         self.check(how)?;
-        self.application.check_room().map_err(full)?;
-        let mut state = self.lock();
-        // One-way records end with their submit, so they need no id of their own.
-        let parts = state
-            .link
-            .send(SubmitId::new(u64::MAX), record, None, None)
-            .map_err(|refusal| Self::refusal(how, refusal))?;
-        let (done, tracked) = match charge {
-            Charge::Untracked => (None, None),
+        let mut tracked = None;
+        let done = |size: Size| match charge {
+            Charge::Untracked => None,
             Charge::Tracked => {
                 let (tell, written) = oneshot::channel();
-                let done = Done {
+                tracked = Some(Tracked::new(size.charge, written));
+                Some(Done {
                     tell: Some(tell),
                     charge: None,
-                };
-                (Some(done), Some(Tracked::new(parts.charge(), written)))
+                })
             }
         };
-        // Under the lock of the machine, so that the order of the lane is that of the submits.
-        self.application.push(&parts, done, Flush::Soon);
+        let act = {
+            // Under the lock of the machine, so that the order of the lane is that of the submits.
+            let mut state = self.lock();
+            // One-way records end with their submit, so they need no id of their own.
+            let id = SubmitId::new(u64::MAX);
+            let write = |queue: &mut Queue<'_>| state.link.send_to(id, record, None, queue);
+            let act = self.application.write(Room::Bounded, done, write);
+            act.map_err(|why| not_queued(how, why))?
+        };
+        self.application.act(act, Flush::Soon);
         Ok(tracked)
     }
 
@@ -278,7 +268,7 @@ impl LinkCore {
             Ok(parts) => parts,
             Err(why) => {
                 drop(state);
-                return refused(record, Self::refusal(how, why));
+                return refused(record, refusal(how, why));
             }
         };
         let charge = match self.budget.take(parts.charge()) {
@@ -324,37 +314,47 @@ impl LinkCore {
         timeout: Duration,
     ) -> Result<Asked, NotSubmitted> {
         self.check(how)?;
-        self.application.check_room().map_err(full)?;
         let Some(question) = question_of(record) else {
             return Err(NotSubmitted::Misused(class_of(record)));
         };
+        let deadline = self.node.clock().now().after(timeout);
+        let awaits = Awaits {
+            correlation: question.correlation,
+            kind: question.kind,
+            deadline,
+        };
+        let mut state = self.lock();
+        let State {
+            link,
+            waiting,
+            armed,
+            ..
+        } = &mut *state;
+        let id = link.next_id();
+        let write = |queue: &mut Queue<'_>| link.send_to(id, record, Some(awaits), queue);
+        let act = self.application.write(Room::Bounded, |_| None, write);
+        let act = act.map_err(|why| not_queued(how, why))?;
         let (waiter, outcome) = oneshot::channel();
-        self.with(|state, now| {
-            let id = state.waiting.put(waiter);
-            let awaits = Awaits {
-                correlation: question.correlation,
-                kind: question.kind,
-                deadline: now.after(timeout),
-            };
-            match state.link.send(id, record, None, Some(awaits)) {
-                Ok(parts) => {
-                    // Nobody else waits, so nobody else is about to send: go at once.
-                    let alone = state.link.pending() == 1;
-                    let flush = if alone { Flush::Now } else { Flush::Soon };
-                    self.application.push(&parts, None, flush);
-                    Ok(Asked {
-                        core: Arc::clone(self),
-                        outcome,
-                        id,
-                        timeout,
-                        ended: false,
-                    })
-                }
-                Err(refusal) => {
-                    state.waiting.take(id);
-                    Err(Self::refusal(how, refusal))
-                }
-            }
+        // Both tables count the same requests, so the sequence is that of the id.
+        waiting.push(waiter);
+        // Nobody else waits, so nobody else is about to send: go at once.
+        let flush = if waiting.len() == 1 {
+            Flush::Now
+        } else {
+            Flush::Soon
+        };
+        let early = armed.is_none_or(|armed| deadline < armed);
+        drop(state);
+        if early {
+            self.alarm.notify_one();
+        }
+        self.application.act(act, flush);
+        Ok(Asked {
+            core: Arc::clone(self),
+            outcome,
+            id,
+            timeout,
+            ended: false,
         })
     }
 
@@ -366,23 +366,26 @@ impl LinkCore {
     ) -> Result<(), NotAnswered> {
         let reply = Record::Reply(reply);
         let alone = self.unanswered.load(Ordering::Relaxed) <= 1;
-        let flush = if alone { Flush::Now } else { Flush::Soon };
-        let sent = self.lock().link.reply_to(sequence, &reply);
-        match sent {
-            Ok(parts) => {
-                self.completion.push(&parts, None, flush);
-                Ok(())
+        let sent = {
+            let mut state = self.lock();
+            let write = |queue: &mut Queue<'_>| state.link.reply_into(sequence, &reply, queue);
+            self.completion.write(Room::Always, |_| None, write)
+        };
+        let why = match sent {
+            Ok(act) => {
+                let flush = if alone { Flush::Now } else { Flush::Soon };
+                self.completion.act(act, flush);
+                return Ok(());
             }
-            Err(refusal) => {
-                let Record::Reply(reply) = reply else {
-                    return Ok(());
-                };
-                let why = Self::refusal(How::ToPeer, refusal);
-                Err(NotAnswered {
-                    reply: Box::new(reply),
-                    why,
-                })
-            }
+            Err(why) => not_queued(How::ToPeer, why),
+        };
+        match reply {
+            Record::Reply(reply) => Err(NotAnswered {
+                reply: Box::new(reply),
+                why,
+            }),
+            // It was made of a reply.
+            _ => Ok(()),
         }
     }
 
@@ -392,9 +395,23 @@ impl LinkCore {
     }
 }
 
-const fn full(full: Full) -> NotSubmitted {
-    NotSubmitted::Full {
-        charge: full.charge,
-        max: full.max,
+fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {
+    match (why, how) {
+        (NotQueued::Full(Full { charge, max }), _) => NotSubmitted::Full { charge, max },
+        (NotQueued::Refused(why), _) => refusal(how, why),
+        (NotQueued::Closed, How::ToPeer) => NotSubmitted::NotConnected,
+        (NotQueued::Closed, How::Pinned(_)) => NotSubmitted::OtherConnection,
+    }
+}
+
+fn refusal(how: How, refusal: Refusal) -> NotSubmitted {
+    match (refusal, how) {
+        (Refusal::TooLarge { bytes, max }, _) => NotSubmitted::TooLarge { bytes, max },
+        (Refusal::Encode(error), _) => NotSubmitted::Encode(error),
+        (Refusal::Misused(class), _) => NotSubmitted::Misused(class),
+        (Refusal::NotTaken(NotTaken::Full { max }), _) => NotSubmitted::TooManyRequests { max },
+        (Refusal::OtherConnection, _) | (_, How::Pinned(_)) => NotSubmitted::OtherConnection,
+        // A link that is not used any more, or over: the peer has none, or will have another one.
+        (_, How::ToPeer) => NotSubmitted::NotConnected,
     }
 }
