@@ -31,6 +31,7 @@ enum Wrapped {
 ///
 /// # Errors
 /// The message is something else, or not legal: the link has to look at it.
+#[inline]
 pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message> {
     let (frames, sequence) = match &message {
         Message::Plain(frames) => (frames, None),

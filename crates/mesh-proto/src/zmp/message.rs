@@ -187,6 +187,10 @@ const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
 
 /// Type and sequence of an envelope that lies in one piece.
 pub(super) fn read_envelope(edition: Edition, bytes: &[u8; ENVELOPE_BYTES]) -> Option<(u8, u64)> {
+    // Most messages begin with a longer frame, so this is all that is looked at.
+    if *bytes.get(HEADER_BYTES - 1)? != 1 {
+        return None;
+    }
     let kind = *bytes.get(KIND_AT)?;
     let sequence = *bytes.last_chunk::<8>()?;
     let mut expected = empty_envelope(edition);

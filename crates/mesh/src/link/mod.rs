@@ -30,7 +30,7 @@ use crate::node::Node;
 use crate::out::LaneOut;
 use inbox::{Inbox, Item};
 pub use submit::Asked;
-pub(crate) use submit::{Charge, How};
+pub(crate) use submit::{Charge, How, refused};
 
 /// A link with its sockets.
 #[derive(Debug)]

@@ -101,23 +101,11 @@ impl LinkCore {
         }
     }
 
-    /// Queues a record of class one-way or relocation.
-    pub(crate) fn submit(
+    pub(crate) fn submit_tracked(
         &self,
-        record: Record,
+        record: &Record,
         how: How,
-        charge: Charge,
-    ) -> Result<Option<Tracked>, Refused> {
-        match self.try_submit(&record, how, charge) {
-            Ok(tracked) => Ok(tracked),
-            Err(why) => Err(Refused {
-                record: Box::new(record),
-                why,
-            }),
-        }
-    }
-
-    pub(crate) fn submit_tracked(&self, record: Record, how: How) -> Result<Tracked, Refused> {
+    ) -> Result<Tracked, NotSubmitted> {
         let tracked = self.submit(record, how, Charge::Tracked)?;
         // A tracked submit that was taken has its receiver.
         Ok(tracked.unwrap_or_else(|| Tracked::new(0, oneshot::channel().1)))
@@ -132,17 +120,17 @@ impl LinkCore {
     ) -> Result<(), SendError> {
         let most = self.node.config.send_timeout;
         let within = within.map_or(most, |within| within.min(most));
-        let deadline = Instant::now() + within;
-        let mut record = record;
+        let mut deadline = None;
         loop {
-            match self.submit(record, how, Charge::Untracked) {
+            let why = match self.submit(&record, how, Charge::Untracked) {
                 Ok(_) => return Ok(()),
-                Err(Refused {
-                    record: back,
-                    why: NotSubmitted::Full { .. },
-                }) => record = *back,
-                Err(refused) => return Err(SendError::Refused(refused)),
-            }
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return Err(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + within);
             if timeout_at(deadline, self.application.room()).await.is_err() {
                 return Err(SendError::DeadlineExceeded {
                     record: Box::new(record),
@@ -160,33 +148,28 @@ impl LinkCore {
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
         let not_sent = |error| Err(RequestError::NotSent(error));
-        let mut record = match self.ask(record, how, timeout) {
-            Ok(asked) => return asked.await,
-            Err(Refused {
-                record,
-                why: NotSubmitted::Full { .. },
-            }) => *record,
-            Err(refused) => return not_sent(SendError::Refused(refused)),
-        };
-        let start = Instant::now();
         let waited = timeout.min(self.node.config.send_timeout);
+        let mut start = None;
         loop {
-            if timeout_at(start + waited, self.application.room())
-                .await
-                .is_err()
-            {
+            // EX-268: each stage gets what is left.
+            let left = start.map_or(timeout, |start: Instant| {
+                timeout.saturating_sub(start.elapsed())
+            });
+            let why = match self.ask(&record, how, left) {
+                Ok(asked) => {
+                    drop(record);
+                    return asked.await;
+                }
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return not_sent(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *start.get_or_insert_with(Instant::now) + waited;
+            if timeout_at(deadline, self.application.room()).await.is_err() {
                 let record = Box::new(record);
                 return not_sent(SendError::DeadlineExceeded { record, waited });
-            }
-            // EX-268: each stage gets what is left.
-            let left = timeout.saturating_sub(start.elapsed());
-            match self.ask(record, how, left) {
-                Ok(asked) => return asked.await,
-                Err(Refused {
-                    record: back,
-                    why: NotSubmitted::Full { .. },
-                }) => record = *back,
-                Err(refused) => return not_sent(SendError::Refused(refused)),
             }
         }
     }
@@ -214,7 +197,8 @@ impl LinkCore {
         }
     }
 
-    fn try_submit(
+    /// Queues a record of class one-way or relocation.
+    pub(crate) fn submit(
         &self,
         record: &Record,
         how: How,
@@ -293,21 +277,6 @@ impl LinkCore {
 
     /// Queues a request and enters it into the table of those that wait.
     pub(crate) fn ask(
-        self: &Arc<Self>,
-        record: Record,
-        how: How,
-        timeout: Duration,
-    ) -> Result<Asked, Refused> {
-        match self.try_ask(&record, how, timeout) {
-            Ok(asked) => Ok(asked),
-            Err(why) => Err(Refused {
-                record: Box::new(record),
-                why,
-            }),
-        }
-    }
-
-    fn try_ask(
         self: &Arc<Self>,
         record: &Record,
         how: How,
@@ -393,6 +362,14 @@ impl LinkCore {
     pub(crate) fn answered(&self) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Gives a record that was not taken back to its caller.
+pub(crate) fn refused<T>(taken: Result<T, NotSubmitted>, record: Record) -> Result<T, Refused> {
+    taken.map_err(|why| Refused {
+        record: Box::new(record),
+        why,
+    })
 }
 
 fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {

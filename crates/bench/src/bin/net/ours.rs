@@ -131,7 +131,8 @@ pub async fn serve(_: Mode) {
 
 pub struct Ours {
     runtime: Runtime,
-    mesh: Mesh,
+    /// Ends with the bench.
+    _mesh: Mesh,
     link: PeerLink,
     server: Server,
 }
@@ -149,7 +150,7 @@ impl Ours {
         });
         Self {
             runtime,
-            mesh,
+            _mesh: mesh,
             link,
             server,
         }
@@ -159,10 +160,9 @@ impl Ours {
 impl Client for Ours {
     fn requests(&mut self, payload: usize, depth: usize, shape: Shape, time: Duration) -> Out {
         let load = Load::new(Bytes::from(vec![1; payload]));
-        let peer = self.link.peer().clone();
         match shape {
             Shape::Pipelined => {
-                let task = pipelined(self.mesh.clone(), peer, load, depth, time);
+                let task = pipelined(self.link.clone(), load, depth, time);
                 self.runtime.block_on(self.runtime.spawn(task)).unwrap()
             }
             Shape::Callers => {
@@ -170,7 +170,7 @@ impl Client for Ours {
                 let next = Arc::new(AtomicU64::new(1));
                 let callers: Vec<_> = (0..depth)
                     .map(|_| {
-                        let (mesh, peer, load) = (self.mesh.clone(), peer.clone(), load.clone());
+                        let (link, load) = (self.link.clone(), load.clone());
                         let next = Arc::clone(&next);
                         self.runtime.spawn(async move {
                             let mut latencies = Vec::with_capacity(4096);
@@ -178,7 +178,7 @@ impl Client for Ours {
                             while last - start < time {
                                 let correlation = next.fetch_add(1, Ordering::Relaxed);
                                 let request = load.request(correlation);
-                                mesh.request(&peer, request, TIMEOUT).await.unwrap();
+                                link.request(request, TIMEOUT).await.unwrap();
                                 let done = now();
                                 latencies.push(nanos(last, done));
                                 last = done;
@@ -199,30 +199,30 @@ impl Client for Ours {
 
     fn one_way(&mut self, payload: usize, time: Duration) -> f64 {
         let start = now();
-        let (mesh, peer) = (self.mesh.clone(), self.link.peer().clone());
+        let link = self.link.clone();
         let task = async move {
             let load = Load::new(Bytes::from(vec![1; payload]));
             while start.elapsed() < time {
                 for _ in 0..64 {
-                    mesh.send(&peer, load.send(), Some(TIMEOUT)).await.unwrap();
+                    link.send(load.send(), Some(TIMEOUT)).await.unwrap();
                 }
             }
             let last = Load::new(Bytes::from(vec![END; payload])).send();
-            mesh.send(&peer, last, Some(TIMEOUT)).await.unwrap();
+            link.send(last, Some(TIMEOUT)).await.unwrap();
         };
         self.runtime.block_on(self.runtime.spawn(task)).unwrap();
         self.server.handled() / start.elapsed().as_secs_f64()
     }
 }
 
-async fn pipelined(mesh: Mesh, peer: NodeRid, load: Load, depth: usize, time: Duration) -> Out {
+async fn pipelined(link: PeerLink, load: Load, depth: usize, time: Duration) -> Out {
     let mut open = VecDeque::with_capacity(depth);
     let mut latencies = Vec::with_capacity(1 << 18);
     let start = now();
     let mut correlation = 0;
     let mut ask = |at| {
         correlation += 1;
-        let asked = mesh.ask(&peer, load.request(correlation), TIMEOUT).unwrap();
+        let asked = link.ask(load.request(correlation), TIMEOUT).unwrap();
         (at, asked)
     };
     for _ in 0..depth {
