@@ -40,7 +40,11 @@ pub mod saved;
 pub mod settings;
 pub mod source;
 pub mod target;
+#[cfg(test)]
+mod tests;
 pub mod unit;
 pub mod vocabulary;
+#[cfg(test)]
+mod world;
 
 pub use spotlane_types::machine::Machine;
