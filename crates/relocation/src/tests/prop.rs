@@ -6,7 +6,7 @@ use spotlane_types::kind::RelocationPhase;
 use crate::settings::RelocationSettings;
 use crate::source::SourceStage;
 use crate::target::{RestoreFailure, TargetStage};
-use crate::world::{Owner, Store, World};
+use crate::world::{Doubles, Owner, Store, World};
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -44,18 +44,25 @@ fn act() -> impl Strategy<Value = Act> {
 struct Run {
     world: World,
     sent: usize,
+    direct: usize,
     cuts: usize,
 }
 
 /// Plays a script; `cuts` says how many cuts are allowed. Messages are numbered in the order of sending.
 fn play(script: &[Act], restores: bool, cuts: usize) -> Run {
+    play_with(script, restores, cuts, Doubles::NeverHappen)
+}
+
+fn play_with(script: &[Act], restores: bool, cuts: usize, doubles: Doubles) -> Run {
     let mut world = World::new(RelocationSettings::default());
+    world.doubles = doubles;
     if !restores {
         world.restore = Err(RestoreFailure::Failed);
     }
     let mut run = Run {
         world,
         sent: 0,
+        direct: 0,
         cuts: 0,
     };
     for _ in 0..3 {
@@ -72,7 +79,10 @@ fn play(script: &[Act], restores: bool, cuts: usize) -> Run {
                 run.world.send(&format!("m{:03}", run.sent));
                 run.sent += 1;
             }
-            Act::Direct => run.world.send_to_target(&format!("d{:03}", run.sent)),
+            Act::Direct => {
+                run.direct += 1;
+                run.world.send_to_target(&format!("d{:03}", run.direct));
+            }
             Act::Wait => {
                 run.world.wait();
             }
@@ -96,7 +106,7 @@ fn heal(run: &mut Run) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     /// RL-20, RL-73, RL-352, SRC-27: whatever happens, there is one owner, every result comes once and
     /// everything is released. The world checks after every step.
@@ -129,6 +139,22 @@ proptest! {
             let expected = if late { TargetStage::TargetRemoved } else { TargetStage::TargetOpen };
             prop_assert!(stage == expected || (late && stage == TargetStage::Absent));
         }
+    }
+
+    /// RL-20, RL-73, RL-352: however often the connection breaks.
+    #[test]
+    fn many_cuts_never_make_two_owners(
+        script in prop::collection::vec(act(), 0..150),
+    ) {
+        let mut run = play_with(&script, true, usize::MAX, Doubles::MayHappen);
+        heal(&mut run);
+        prop_assert_eq!(run.world.results.len(), 1);
+        let source = run.world.source.stage();
+        let rests = matches!(
+            source,
+            SourceStage::SourceRunning | SourceStage::Ended | SourceStage::Unavailable
+        );
+        prop_assert!(rests, "{:?}", run.world.stages);
     }
 
     /// RL-127, RL-137, T-REL-02: without a cut nothing is lost and the order of sending is kept.

@@ -71,6 +71,43 @@ fn at_the_end_of_the_wait_the_longer_span_is_used() {
     }
 }
 
+/// RL-135, RL-109: what the shorter span has is here already, whether it is completed or not.
+#[test]
+fn the_shorter_span_is_never_run_beside_the_longer_one() {
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a", "b"]);
+    unit.relay_all(12, 2, &["a"]);
+    unit.time(1010);
+    unit.step(1011, applied());
+    assert_eq!(unit.time(2010), ["Ignored(AlreadyRelayed)"]);
+
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a", "b"]);
+    unit.relay_all(12, 2, &["a"]);
+    unit.time(1010);
+    unit.step(1011, applied());
+    unit.relay_all(1012, 2, &["b", "c"]);
+    assert_eq!(
+        unit.step(1013, unit.cutover_of(2, &["a", "b", "c"])),
+        [
+            "Diagnose(LateCutover)",
+            "Ignored(AlreadyRelayed)",
+            "Ignored(AlreadyRelayed)",
+            "Deliver c"
+        ]
+    );
+
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a"]);
+    unit.relay_all(12, 2, &["a", "b"]);
+    unit.time(1010);
+    assert_eq!(
+        unit.step(1011, applied())[2],
+        "Merge [\"relay a\", \"relay b\"]"
+    );
+    assert_eq!(unit.time(5000), NOTHING);
+}
+
 /// RL-135
 #[test]
 fn a_third_connection_takes_the_place_of_the_shorter_span() {
@@ -159,6 +196,22 @@ fn records_of_a_new_connection_without_a_cutover_are_appended_after_the_wait() {
     assert_eq!(unit.target.next_deadline(), Some(at(1040)));
     assert_eq!(unit.time(1040), ["Deliver x", "Deliver y"]);
     assert_eq!(unit.relay_all(1041, 2, &["z"]), ["Deliver z"]);
+}
+
+/// RL-109, R§3: a batch that comes again and breaks off is told from new records by its operations.
+#[test]
+fn a_repeated_batch_that_breaks_off_is_not_run_again() {
+    let mut unit = Unit::open(&["a", "b", "c"]);
+    assert_eq!(unit.relay_all(40, 2, &["a", "b"]), NOTHING);
+    unit.step(41, TargetEvent::ConnectionLost(connection(2)));
+    assert_eq!(
+        unit.time(1040),
+        ["Ignored(AlreadyRelayed)", "Ignored(AlreadyRelayed)"]
+    );
+    // What an id may be forgotten after is far behind every window.
+    assert_eq!(unit.target.next_deadline(), Some(at(30_020)));
+    assert_eq!(unit.time(30_020), NOTHING);
+    assert_eq!(unit.target.next_deadline(), None);
 }
 
 /// RL-355: the wait counts from the first ready reply, whatever comes.
