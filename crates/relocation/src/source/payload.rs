@@ -87,7 +87,7 @@ pub struct ParticipantCapture {
     pub timers: Vec<TimerRegistration>,
 }
 
-/// One entry of a captured queue.
+/// One entry of a captured queue: accepted and not started at S0, and never relayed (RL-127).
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "closed by EX-204")]
 pub enum QueuedWork {

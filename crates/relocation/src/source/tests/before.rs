@@ -224,7 +224,7 @@ fn command_40_then_one_chunk_for_each_grant() {
     );
 }
 
-/// SRC-8, T-REL-03
+/// SRC-8, SRC-13, RL-126, T-REL-03
 #[test]
 fn t_rel_03_nothing_held_is_relayed_before_the_ready_reply() {
     let mut unit = Unit::restoring(Vec::new());

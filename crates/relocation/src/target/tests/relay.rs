@@ -71,6 +71,43 @@ fn at_the_end_of_the_wait_the_longer_span_is_used() {
     }
 }
 
+/// RL-135, RL-109: what the shorter span has is here already, whether it is completed or not.
+#[test]
+fn the_shorter_span_is_never_run_beside_the_longer_one() {
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a", "b"]);
+    unit.relay_all(12, 2, &["a"]);
+    unit.time(1010);
+    unit.step(1011, applied());
+    assert_eq!(unit.time(2010), ["Ignored(AlreadyRelayed)"]);
+
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a", "b"]);
+    unit.relay_all(12, 2, &["a"]);
+    unit.time(1010);
+    unit.step(1011, applied());
+    unit.relay_all(1012, 2, &["b", "c"]);
+    assert_eq!(
+        unit.step(1013, unit.cutover_of(2, &["a", "b", "c"])),
+        [
+            "Diagnose(LateCutover)",
+            "Ignored(AlreadyRelayed)",
+            "Ignored(AlreadyRelayed)",
+            "Deliver c"
+        ]
+    );
+
+    let mut unit = Unit::ready(Vec::new());
+    unit.relay_all(11, 1, &["a"]);
+    unit.relay_all(12, 2, &["a", "b"]);
+    unit.time(1010);
+    assert_eq!(
+        unit.step(1011, applied())[2],
+        "Merge [\"relay a\", \"relay b\"]"
+    );
+    assert_eq!(unit.time(5000), NOTHING);
+}
+
 /// RL-135
 #[test]
 fn a_third_connection_takes_the_place_of_the_shorter_span() {
@@ -151,6 +188,37 @@ fn after_a_fallback_a_repeated_batch_gives_what_was_missing() {
     );
 }
 
+/// RL-109: the repetition is slower than the wait, but goes on.
+#[test]
+fn a_slow_repetition_of_the_batch_is_told_to_its_end() {
+    let mut unit = Unit::open(&["a", "b", "c"]);
+    unit.relay_all(40, 2, &["a"]);
+    assert_eq!(unit.time(1040), ["Ignored(AlreadyRelayed)"]);
+    assert_eq!(
+        unit.relay_all(1041, 2, &["b", "c", "new"]),
+        [
+            "Ignored(AlreadyRelayed)",
+            "Ignored(AlreadyRelayed)",
+            "Deliver new"
+        ]
+    );
+}
+
+/// RL-109, TGT-31: nothing had come when the wait was over; the batch comes late, and then again.
+#[test]
+fn a_batch_that_comes_late_as_a_whole_is_appended_once() {
+    let mut unit = Unit::ready(Vec::new());
+    unit.time(1010);
+    unit.step(1011, applied());
+    assert_eq!(
+        unit.relay_all(1012, 1, &["a", "b"]),
+        ["Deliver a", "Deliver b"]
+    );
+    unit.step(1013, unit.cutover_of(1, &["a", "b"]));
+    unit.relay_all(1014, 2, &["a"]);
+    assert_eq!(unit.time(2014), ["Ignored(AlreadyRelayed)"]);
+}
+
 /// RL-109: without a cutover within the wait they are new.
 #[test]
 fn records_of_a_new_connection_without_a_cutover_are_appended_after_the_wait() {
@@ -159,6 +227,22 @@ fn records_of_a_new_connection_without_a_cutover_are_appended_after_the_wait() {
     assert_eq!(unit.target.next_deadline(), Some(at(1040)));
     assert_eq!(unit.time(1040), ["Deliver x", "Deliver y"]);
     assert_eq!(unit.relay_all(1041, 2, &["z"]), ["Deliver z"]);
+}
+
+/// RL-109, R§3: a batch that comes again and breaks off is told from new records by its operations.
+#[test]
+fn a_repeated_batch_that_breaks_off_is_not_run_again() {
+    let mut unit = Unit::open(&["a", "b", "c"]);
+    assert_eq!(unit.relay_all(40, 2, &["a", "b"]), NOTHING);
+    unit.step(41, TargetEvent::ConnectionLost(connection(2)));
+    assert_eq!(
+        unit.time(1040),
+        ["Ignored(AlreadyRelayed)", "Ignored(AlreadyRelayed)"]
+    );
+    // What an id may be forgotten after is far behind every window.
+    assert_eq!(unit.target.next_deadline(), Some(at(30_020)));
+    assert_eq!(unit.time(30_020), NOTHING);
+    assert_eq!(unit.target.next_deadline(), None);
 }
 
 /// RL-355: the wait counts from the first ready reply, whatever comes.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// TGT-5, RL-66, RL-359, T-REL-15
+/// TGT-5, TGT-14, RL-66, RL-67, RL-359, T-REL-15
 #[test]
 fn t_rel_15_the_queue_comes_first_and_nothing_is_recorded_before_the_restore() {
     let mut unit = Unit::with(Vec::new());
