@@ -498,7 +498,9 @@ async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), 
     let Some(row) = live.row() else { return Ok(()) };
     let payload = rows::at_phase(&row, phase);
     let held = core.held()?;
-    let until = core.deadline(core.settings.lease.renew_timeout()).location();
+    let until = core
+        .deadline(core.settings.lease.renew_timeout())
+        .location();
     match core.repository.preserve(&held, &row, &payload, until).await {
         Ok(row) => live.set_row(row),
         Err(LocationError::Conflict { .. }) => {
