@@ -113,13 +113,13 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
 async fn destroyed(core: &Arc<Core>, destroy: ActorDestroy, handle: ReplyHandle) {
     let ActorDestroy { correlation, actor } = destroy;
     let done = destroy::asked(core, &actor.actor.actor_id, actor.actor.object_generation).await;
-    let (result, code) = match done {
+    let (result, failure) = match done {
         Ok(Some(true)) => (TerminalResult::Ok, FailureCode::None),
         // WR-58
         Ok(Some(false) | None) => (TerminalResult::NotFound, FailureCode::ActorRouteNotFound),
         Err(error) => error.kind().to_wire(),
     };
-    send_reply(handle, correlation, result, code, ReplyTail::None, None);
+    send_reply(handle, correlation, result, failure, ReplyTail::None, None);
 }
 
 /// WR-58: answered for peers that ask; our own look-up reads the store.
