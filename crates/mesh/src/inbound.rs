@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use spotlane_mesh_proto::admission::Side;
 use spotlane_mesh_proto::link::ConnectionToken;
-use spotlane_mesh_proto::zmp::Sequence;
+use spotlane_mesh_proto::zmp::{ConnectionEnd, Sequence};
 use spotlane_types::generation::NodeGeneration;
-use spotlane_types::id::NodeRid;
+use spotlane_types::id::{Endpoint, NodeRid};
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
 use crate::error::{BulkError, LostReason, NotAnswered, Refused, RequestError, SendError};
-use crate::link::{Charge, How, LinkCore};
+use crate::link::{Asked, Charge, How, LinkCore};
 use crate::tracked::Tracked;
 
 /// Takes what comes in. Implemented by the host.
@@ -29,6 +30,48 @@ pub trait Inbound: Send + Sync + 'static {
     /// admitted, then any number of updates, then lost. A record comes between the admission and the
     /// loss of its connection only.
     fn on_peer(&self, link: &PeerLink, event: PeerEvent);
+
+    /// Something that an operator may want to know, and that changes nothing for the host. Ignored
+    /// unless implemented.
+    fn on_diagnostic(&self, diagnostic: Diagnostic) {
+        drop(diagnostic);
+    }
+}
+
+/// What happens to connections besides the coming and going of peers (TR-65).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Diagnostic {
+    /// A connection that a peer opened did not get through its handshake; no peer is touched.
+    NotAccepted {
+        /// What the protocol says of it.
+        end: ConnectionEnd,
+    },
+    /// A connection that a peer opened failed before the protocol began, or timed out: TLS mostly.
+    NotSecured {
+        /// What the system says.
+        error: std::io::ErrorKind,
+    },
+    /// A connection that a peer opened belongs to no pair (TR-24).
+    NotJoined,
+    /// There are as many accepted connections as there may be; another one was closed.
+    TooManyConnections,
+    /// An endpoint could not be reached, or its TLS handshake failed. It is dialled again.
+    NotDialled {
+        /// The endpoint.
+        endpoint: Endpoint,
+        /// What the system says.
+        error: std::io::ErrorKind,
+    },
+    /// A link ended, admitted or not.
+    LinkEnded {
+        /// The peer, if its handshake was done.
+        peer: Option<NodeRid>,
+        /// Who opened it.
+        side: Side,
+        /// Why it ended.
+        reason: LostReason,
+    },
 }
 
 /// One record with where it came from.
@@ -146,6 +189,14 @@ impl PeerLink {
     /// As there.
     pub async fn send(&self, record: Record, within: Option<Duration>) -> Result<(), SendError> {
         self.core.send(record, How::Pinned(self.run), within).await
+    }
+
+    /// As [`Mesh::ask`](crate::Mesh::ask), on this connection alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask(&self, record: Record, timeout: Duration) -> Result<Asked, Refused> {
+        self.core.ask(record, How::Pinned(self.run), timeout)
     }
 
     /// As [`Mesh::request`](crate::Mesh::request), on this connection alone.

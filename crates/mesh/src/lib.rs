@@ -58,8 +58,10 @@ pub use error::{
     BulkError, ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError,
     SendError, StartError,
 };
-pub use inbound::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+pub use inbound::{Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 pub use intent::PeerIntent;
+pub use link::Asked;
 pub use mesh::{Mesh, PeerInfo};
+pub use spotlane_mesh_proto as proto;
 pub use tls::{ClientCertificate, PemIdentity, TlsSettings};
 pub use tracked::{Tracked, Written};

@@ -10,10 +10,13 @@ use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::admission::Expected;
 use spotlane_mesh_proto::bound::HANDSHAKE_TIMEOUT;
 use spotlane_mesh_proto::link::AcceptedLane;
-use spotlane_mesh_proto::zmp::{Connection, ConnectionEffect, ConnectionEvent, Message, PeerReady};
+use spotlane_mesh_proto::zmp::{
+    Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, Message, PeerReady,
+};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config::Scheme;
+use crate::inbound::Diagnostic;
 use crate::node::Node;
 use crate::stream::Stream;
 
@@ -40,6 +43,7 @@ pub(crate) async fn listen(node: Arc<Node>, listener: TcpListener, scheme: Schem
         let Some(place) = Place::take(&open, node.config.bounds.connections_max) else {
             // A bound of memory: the peer sees a lost connection and comes again.
             drop(tcp);
+            node.inbound.on_diagnostic(Diagnostic::TooManyConnections);
             continue;
         };
         let task = Arc::clone(&node);
@@ -52,11 +56,16 @@ pub(crate) async fn listen(node: Arc<Node>, listener: TcpListener, scheme: Schem
                 joined = shake_hands(&task, tcp, scheme) => joined,
             };
             // TR-65: whoever does not get this far has touched no peer.
-            if let Ok(Some((accepted, stream))) = joined {
-                let lane = accepted.ready.lane;
-                match task.join_lane(accepted, scheme, &stream) {
-                    Some(core) => core.run_lane(lane, stream).await,
-                    None => stream.close(),
+            let (accepted, stream) = match joined {
+                Ok(joined) => joined,
+                Err(diagnostic) => return task.inbound.on_diagnostic(diagnostic),
+            };
+            let lane = accepted.ready.lane;
+            match task.join_lane(accepted, scheme, &stream) {
+                Some(core) => core.run_lane(lane, stream).await,
+                None => {
+                    stream.close();
+                    task.inbound.on_diagnostic(Diagnostic::NotJoined);
                 }
             }
         });
@@ -83,20 +92,45 @@ impl Drop for Place {
 
 type Joinable = (AcceptedLane, Arc<Stream>);
 
-/// Runs the handshake of one accepted connection; `None` when the machine ended it.
-async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<Option<Joinable>> {
+/// Runs the handshake of one accepted connection.
+async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Joinable, Diagnostic> {
+    let deadline = node.clock().now().after(HANDSHAKE_TIMEOUT);
+    let limit = node.clock().until(deadline);
+    // The machine of the connection ends by itself in time; this is for what comes before it.
+    let secured = match tokio::time::timeout(limit, secure(node, tcp, scheme)).await {
+        Ok(secured) => secured,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    };
+    let not_secured = |error: io::Error| Diagnostic::NotSecured {
+        error: error.kind(),
+    };
+    let stream = Arc::new(secured.map_err(not_secured)?);
+    let shaken = run_handshake(node, &stream, scheme).await;
+    let shaken = shaken.map_err(not_secured)?;
+    match shaken {
+        Ok(accepted) => Ok((accepted, stream)),
+        Err(end) => {
+            stream.close();
+            Err(Diagnostic::NotAccepted { end })
+        }
+    }
+}
+
+async fn secure(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<Stream> {
+    match (scheme, &node.config.tls) {
+        (Scheme::Tls, Some(tls)) => Stream::secure(tcp, tls.accept()?).await,
+        (Scheme::Tcp, _) | (Scheme::Tls, None) => Stream::plain(tcp),
+    }
+}
+
+async fn run_handshake(
+    node: &Node,
+    stream: &Stream,
+    scheme: Scheme,
+) -> io::Result<Result<AcceptedLane, ConnectionEnd>> {
     let clock = node.clock();
     let deadline = clock.now().after(HANDSHAKE_TIMEOUT);
     let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let stream = match (scheme, &node.config.tls) {
-        (Scheme::Tls, Some(tls)) => {
-            let secured = Stream::secure(tcp, tls.accept()?);
-            let secured = tokio::time::timeout(clock.until(deadline), secured);
-            secured.await.map_err(timed_out)??
-        }
-        (Scheme::Tcp, _) | (Scheme::Tls, None) => Stream::plain(tcp)?,
-    };
-    let stream = Arc::new(stream);
     let settings = node.settings(Expected::Anyone, scheme).connection();
     let mut effects = Vec::new();
     let mut connection = Connection::accept(settings, clock.now(), &mut effects);
@@ -105,17 +139,14 @@ async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<
         for effect in effects.drain(..) {
             match effect {
                 ConnectionEffect::Write(bytes) => {
-                    let written = write(&stream, bytes);
+                    let written = write(stream, bytes);
                     let written = tokio::time::timeout(clock.until(deadline), written);
                     written.await.map_err(timed_out)??;
                 }
                 ConnectionEffect::Ready(ready) => done.ready = Some(ready),
                 ConnectionEffect::Message(message) => done.early.push(message),
                 ConnectionEffect::Dropped(_) => {}
-                ConnectionEffect::End(_) => {
-                    stream.close();
-                    return Ok(None);
-                }
+                ConnectionEffect::End(end) => return Ok(Err(end)),
             }
         }
         if let Some(ready) = done.ready {
@@ -125,7 +156,7 @@ async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<
                 ready,
                 early,
             };
-            return Ok(Some((accepted, stream)));
+            return Ok(Ok(accepted));
         }
         let mut buffer = BytesMut::with_capacity(READ_BYTES);
         let due = connection.next_deadline().unwrap_or(deadline);

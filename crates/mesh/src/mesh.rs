@@ -20,7 +20,7 @@ use crate::error::{
 };
 use crate::inbound::{Inbound, PeerLink};
 use crate::intent::PeerIntent;
-use crate::link::{Charge, How, LinkCore};
+use crate::link::{Asked, Charge, How, LinkCore};
 use crate::listener::listen;
 use crate::node::Node;
 use crate::tracked::Tracked;
@@ -242,6 +242,16 @@ impl Mesh {
     ) -> Result<(), SendError> {
         let (core, record) = self.to(peer, record).map_err(SendError::Refused)?;
         core.send(record, How::ToPeer, within).await
+    }
+
+    /// Puts a record of class request into the queue to a peer, as [`Self::submit`] does for others. The
+    /// future gives its end; it ends exactly once and is never sent again (TR-90).
+    ///
+    /// # Errors
+    /// Nothing was sent, and the record comes back.
+    pub fn ask(&self, peer: &NodeRid, record: Record, timeout: Duration) -> Result<Asked, Refused> {
+        let (core, record) = self.to(peer, record)?;
+        core.ask(record, How::ToPeer, timeout)
     }
 
     /// Sends a record of class request and waits for its reply, for `timeout` in all (EX-268).

@@ -31,7 +31,7 @@ impl HostClock {
 
     /// Now, as the repository counts.
     pub(crate) fn location_now(&self) -> spotlane_location::Monotonic {
-        spotlane_location::Monotonic::from_start(self.elapsed())
+        spotlane_location::Monotonic::from_origin(self.elapsed())
     }
 
     /// Now in Unix milliseconds: what wire and store carry.
@@ -115,7 +115,7 @@ impl Deadline {
 
     /// As the repository counts.
     pub(crate) fn location(&self) -> spotlane_location::Monotonic {
-        spotlane_location::Monotonic::from_start(self.at)
+        spotlane_location::Monotonic::from_origin(self.at)
     }
 
     /// As it travels.

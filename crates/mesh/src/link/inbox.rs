@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::LinkCore;
 use crate::error::LostReason;
-use crate::inbound::{Flow, PeerLink, Received, ReplyHandle};
+use crate::inbound::{Diagnostic, Flow, PeerLink, Received, ReplyHandle};
 
 /// Records that one link hands up before others get their turn (TR-53).
 const TURN_RECORDS: u32 = 64;
@@ -260,6 +260,11 @@ impl LinkCore {
             self.lane(lane).close();
         }
         self.node.on_ended(self, &reason).await;
+        self.node.inbound.on_diagnostic(Diagnostic::LinkEnded {
+            peer: self.token().map(|token| token.peer().clone()),
+            side: self.side,
+            reason: reason.clone(),
+        });
         self.run.store(0, Ordering::Release);
         self.ended.send_replace(Some(reason));
         // A reader that waits for the host has nothing to wait for any more.

@@ -8,12 +8,13 @@ use bytes::BytesMut;
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{LinkEvent, ordinary};
 use spotlane_mesh_proto::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane};
+use spotlane_types::id::Endpoint;
 use tokio::net::TcpStream;
 
 use super::LinkCore;
 use super::inbox::{Item, Offered};
 use crate::config::Scheme;
-use crate::inbound::{PeerLink, Received, ReplyHandle};
+use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::Stream;
 
 /// Records that one link hands up before others get their turn (TR-53).
@@ -33,9 +34,21 @@ impl LinkCore {
             };
             match dialled {
                 Ok(stream) => core.run_dialled(lane, Arc::new(stream)).await,
-                Err(_) => core.apply(LinkEvent::OpenFailed(lane)),
+                Err(error) => {
+                    core.not_dialled(&error);
+                    core.apply(LinkEvent::OpenFailed(lane));
+                }
             }
         });
+    }
+
+    fn not_dialled(&self, error: &io::Error) {
+        let endpoint = self.address.as_ref().map(ToString::to_string);
+        if let Some(Ok(endpoint)) = endpoint.map(|text| Endpoint::new(&text)) {
+            let error = error.kind();
+            let diagnostic = Diagnostic::NotDialled { endpoint, error };
+            self.node.inbound.on_diagnostic(diagnostic);
+        }
     }
 
     async fn dial(&self) -> io::Result<Stream> {

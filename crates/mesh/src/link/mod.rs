@@ -29,6 +29,7 @@ use crate::inbound::PeerLink;
 use crate::node::Node;
 use crate::out::LaneOut;
 use inbox::{Inbox, Item};
+pub use submit::Asked;
 pub(crate) use submit::{Charge, How};
 
 /// A link with its sockets.

@@ -1,10 +1,16 @@
 //! What goes out on a link.
 
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use spotlane_mesh_proto::link::{Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, question_of};
+use spotlane_mesh_proto::link::{
+    Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
+};
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
 use spotlane_mesh_proto::zmp::Sequence;
 use spotlane_types::generation::NodeGeneration;
@@ -34,24 +40,52 @@ pub(crate) enum Charge {
     Tracked,
 }
 
-/// A request that waits.
-#[derive(Debug)]
-struct Asked {
+/// A request that was taken; as a future it gives its end.
+///
+/// Cancel safety: dropped early, the request is given up. If it was sent, the peer may act on it all
+/// the same.
+pub struct Asked {
+    core: Arc<LinkCore>,
     outcome: oneshot::Receiver<Outcome>,
     id: SubmitId,
+    timeout: Duration,
+    ended: bool,
 }
 
-/// Gives a request up when its caller goes before its end.
-struct Pending<'a> {
-    core: &'a LinkCore,
-    asked: Asked,
+impl Future for Asked {
+    type Output = Result<Reply, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        self.ended = true;
+        let timeout = self.timeout;
+        Poll::Ready(match outcome {
+            Ok(Outcome::Reply(reply)) => Ok(*reply),
+            Ok(Outcome::PeerError(errno)) => Err(RequestError::PeerError { errno }),
+            Ok(Outcome::BrokenReply) => Err(RequestError::BrokenReply),
+            Ok(Outcome::TimedOut) => Err(RequestError::TimedOut { timeout }),
+            Ok(Outcome::RunEnded) => Err(RequestError::RunEnded),
+            // Whatever else ends it, the reply is not known.
+            Ok(_) | Err(_) => Err(RequestError::LinkEnded),
+        })
+    }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for Asked {
     fn drop(&mut self) {
-        if !self.asked.outcome.is_terminated() {
-            self.core.apply(LinkEvent::Cancel(self.asked.id));
+        // The id names this request alone, so a cancel that comes too late changes nothing.
+        if !self.ended {
+            self.core.apply(LinkEvent::Cancel(self.id));
         }
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("id", &self.id)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,47 +166,40 @@ impl LinkCore {
 
     /// Waits for room, sends the request, waits for its end.
     pub(crate) async fn request(
-        &self,
+        self: &Arc<Self>,
         record: Record,
         how: How,
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
+        let not_sent = |error| Err(RequestError::NotSent(error));
+        let mut record = match self.ask(record, how, timeout) {
+            Ok(asked) => return asked.await,
+            Err(Refused {
+                record,
+                why: NotSubmitted::Full { .. },
+            }) => *record,
+            Err(refused) => return not_sent(SendError::Refused(refused)),
+        };
         let start = Instant::now();
-        let most = timeout.min(self.node.config.send_timeout);
-        let mut left = timeout;
-        let asked = loop {
-            let why = match self.ask(&record, how, left) {
-                Ok(asked) => break asked,
-                Err(why) => why,
-            };
-            let NotSubmitted::Full { .. } = why else {
-                let record = Box::new(record);
-                return Err(RequestError::NotSent(SendError::Refused(Refused {
-                    record,
-                    why,
-                })));
-            };
-            if timeout_at(start + most, self.application.room())
+        let waited = timeout.min(self.node.config.send_timeout);
+        loop {
+            if timeout_at(start + waited, self.application.room())
                 .await
                 .is_err()
             {
-                return Err(RequestError::NotSent(SendError::DeadlineExceeded {
-                    record: Box::new(record),
-                    waited: most,
-                }));
+                let record = Box::new(record);
+                return not_sent(SendError::DeadlineExceeded { record, waited });
             }
-            left = timeout.saturating_sub(start.elapsed());
-        };
-        drop(record);
-        let mut asked = Pending { core: self, asked };
-        match (&mut asked.asked.outcome).await {
-            Ok(Outcome::Reply(reply)) => Ok(*reply),
-            Ok(Outcome::PeerError(errno)) => Err(RequestError::PeerError { errno }),
-            Ok(Outcome::BrokenReply) => Err(RequestError::BrokenReply),
-            Ok(Outcome::TimedOut) => Err(RequestError::TimedOut { timeout }),
-            Ok(Outcome::RunEnded) => Err(RequestError::RunEnded),
-            // Whatever else ends it, the reply is not known.
-            Ok(_) | Err(_) => Err(RequestError::LinkEnded),
+            // EX-268: each stage gets what is left.
+            let left = timeout.saturating_sub(start.elapsed());
+            match self.ask(record, how, left) {
+                Ok(asked) => return asked.await,
+                Err(Refused {
+                    record: back,
+                    why: NotSubmitted::Full { .. },
+                }) => record = *back,
+                Err(refused) => return not_sent(SendError::Refused(refused)),
+            }
         }
     }
 
@@ -275,12 +302,31 @@ impl LinkCore {
     }
 
     /// Queues a request and enters it into the table of those that wait.
-    fn ask(&self, record: &Record, how: How, timeout: Duration) -> Result<Asked, NotSubmitted> {
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        record: Record,
+        how: How,
+        timeout: Duration,
+    ) -> Result<Asked, Refused> {
+        match self.try_ask(&record, how, timeout) {
+            Ok(asked) => Ok(asked),
+            Err(why) => Err(Refused {
+                record: Box::new(record),
+                why,
+            }),
+        }
+    }
+
+    fn try_ask(
+        self: &Arc<Self>,
+        record: &Record,
+        how: How,
+        timeout: Duration,
+    ) -> Result<Asked, NotSubmitted> {
         self.check(how)?;
         self.application.check_room().map_err(full)?;
         let Some(question) = question_of(record) else {
-            let class = spotlane_mesh_proto::link::class_of(record);
-            return Err(NotSubmitted::Misused(class));
+            return Err(NotSubmitted::Misused(class_of(record)));
         };
         let (waiter, outcome) = oneshot::channel();
         self.with(|state, now| {
@@ -296,7 +342,13 @@ impl LinkCore {
                     let alone = state.link.pending() == 1;
                     let flush = if alone { Flush::Now } else { Flush::Soon };
                     self.application.push(&parts, None, flush);
-                    Ok(Asked { outcome, id })
+                    Ok(Asked {
+                        core: Arc::clone(self),
+                        outcome,
+                        id,
+                        timeout,
+                        ended: false,
+                    })
                 }
                 Err(refusal) => {
                     state.waiting.take(id);

@@ -8,6 +8,8 @@
     reason = "shared by the test files, each of which uses a part"
 )]
 
+pub mod raw;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
