@@ -26,7 +26,7 @@ use crate::inbound::{Dispatcher, Inlet};
 use crate::lease::{self, OwnLease};
 use crate::policy::Policy;
 use crate::registry::{ActorType, Registry};
-use crate::relocation::{Moves, Pending};
+use crate::relocation::{HostMove, Moves, Pending};
 use crate::settings::{Checked, Settings, SettingsError};
 use crate::slots::Slots;
 use crate::state::StateCell;
@@ -233,11 +233,12 @@ impl HostBuilder {
             slots: Slots::new(),
             pending: Pending::default(),
             moves: Moves::new(settings.relocation),
+            host_move: HostMove::default(),
             routes: Mutex::new(RouteCache::new(
                 settings.routes,
                 settings.all.route_cache_capacity,
             )),
-            directory: Directory::new(self.listen.clone()),
+            directory: Directory::new(self.listen),
             mesh: OnceLock::new(),
             activations: Semaphore::new(permits.min(Semaphore::MAX_PERMITS)),
             state: StateCell::new(),

@@ -35,6 +35,10 @@ impl HostClock {
     }
 
     /// Now in Unix milliseconds: what wire and store carry.
+    #[expect(
+        clippy::unused_self,
+        reason = "the clock of a host is asked, not that of the process"
+    )]
     pub(crate) fn unix(self) -> UnixMillis {
         unix_now()
     }

@@ -1,6 +1,7 @@
 //! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151).
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use spotlane_location::authority::{Authority, CreationOperation, TerminalRecord};
 use spotlane_location::cache::Tenure;
@@ -111,13 +112,13 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
 async fn destroyed(core: &Arc<Core>, destroy: ActorDestroy, handle: ReplyHandle) {
     let ActorDestroy { correlation, actor } = destroy;
     let done = destroy::asked(core, &actor.actor.actor_id, actor.actor.object_generation).await;
-    let (result, code) = match done {
+    let (result, failure) = match done {
         Ok(Some(true)) => (TerminalResult::Ok, FailureCode::None),
         // WR-58
         Ok(Some(false) | None) => (TerminalResult::NotFound, FailureCode::ActorRouteNotFound),
         Err(error) => error.kind().to_wire(),
     };
-    send_reply(handle, correlation, result, code, ReplyTail::None, None);
+    send_reply(handle, correlation, result, failure, ReplyTail::None, None);
 }
 
 /// WR-58: answered for peers that ask; our own look-up reads the store.
@@ -189,8 +190,7 @@ async fn run_creation(
     core.must_take_objects()?;
     let now = core.clock.unix().get();
     let left = create.deadline_unix_ms.get().saturating_sub(now);
-    let left = std::time::Duration::from_millis(left);
-    let deadline = core.deadline(left);
+    let deadline = core.deadline(Duration::from_millis(left));
     let key = actor_key(&create.actor_id);
     let reserved = match core.repository.read(&key, deadline.location()).await? {
         Authority::Reserved(reserved) => reserved,
@@ -229,7 +229,7 @@ async fn run_creation(
         actor_id: create.actor_id.clone(),
         object_generation: row.object_generation,
     };
-    let terminal = terminal_record(create, &actor, left)?;
+    let terminal = terminal_record(create, &actor, deadline.left().unwrap_or_default())?;
     let done = activate::activate(core, &node, reserved, request, Some(terminal), &deadline);
     let (creation, reply) = match done.await? {
         Activated::Created { reply, .. } => (ActorCreateTerminal::Created { actor }, reply),
@@ -254,7 +254,7 @@ fn decode_request(bytes: &bytes::Bytes) -> Result<Option<Payload>, Error> {
 fn terminal_record(
     create: &ActorCreate,
     actor: &WireActorRef,
-    until_deadline: std::time::Duration,
+    until_deadline: Duration,
 ) -> Result<TerminalRecord, Error> {
     let terminal = CreationOperationTerminal {
         terminal_result: TerminalResult::Ok,
@@ -273,6 +273,7 @@ fn terminal_record(
         source_generation: create.source_node_generation,
         operation: create.operation,
     };
-    TerminalRecord::new(operation, bytes, until_deadline)
-        .map_err(|error| Error::internal("a creation terminal cannot be stored").with_source(error))
+    TerminalRecord::new(operation, bytes, until_deadline).map_err(|error| {
+        Error::internal("a creation terminal cannot be stored").with_source(error)
+    })
 }

@@ -25,7 +25,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
-use crate::relocation::{Moves, Pending};
+use crate::relocation::{HostMove, Moves, Pending};
 use crate::settings::Checked;
 use crate::shutdown::Shutdown;
 use crate::slots::Slots;
@@ -117,12 +117,18 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) jobs: JobQueue,
     pub(crate) repository: Repository<BoxedStore, HostTiming>,
+    /// For cold activations and terminal results; a move never uses it (RL-121).
+    #[expect(
+        dead_code,
+        reason = "its users come with Instance Spots; its presence is checked at the start"
+    )]
     pub(crate) relocation_store: Option<BoxedRelocation>,
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,
     pub(crate) slots: Slots,
     pub(crate) pending: Pending,
     pub(crate) moves: Moves,
+    pub(crate) host_move: HostMove,
     /// A hint (RL-165). A leaf lock.
     pub(crate) routes: Mutex<RouteCache>,
     pub(crate) directory: Directory,
