@@ -1,9 +1,6 @@
 //! The corpus of the fuzz target, replayed: what a fuzzer once found stays found.
 
-#![expect(
-    clippy::expect_used,
-    reason = "test helpers outside of tests"
-)]
+#![expect(clippy::expect_used, reason = "test helpers outside of tests")]
 
 use std::path::Path;
 

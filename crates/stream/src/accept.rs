@@ -4,13 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use spotlane_stream_io::Io;
 use spotlane_stream_proto::ws::{self, Side};
 use spotlane_stream_proto::{Carrier, SizeBound};
 use std::future::poll_fn;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, TlsStream};
 
-use crate::io::Io;
 use crate::settings::StreamSettings;
 
 /// Why there is no connection.
@@ -41,8 +41,8 @@ async fn ready(
     // ST-134
     socket.set_nodelay(true)?;
     let mut io = match acceptor {
-        None => Io::Tcp(socket),
-        Some(acceptor) => Io::Tls(Box::new(acceptor.accept(socket).await?)),
+        None => Io::from(socket),
+        Some(acceptor) => Io::from(TlsStream::from(acceptor.accept(socket).await?)),
     };
     let bound = settings
         .message_bytes_max

@@ -14,6 +14,7 @@ use spotlane_session::{
     SessionBindingAggregate, SessionEffect, SessionEvent, SessionIdentity, SessionOwner,
     SessionTimes,
 };
+use spotlane_stream_io::Clock;
 use spotlane_stream_proto::server::ServerClose;
 use spotlane_stream_proto::{Codec, Extras, Frame, Name, Payload, RemoteError, to_bytes};
 use spotlane_types::generation::BindingGeneration;
@@ -30,7 +31,6 @@ use spotlane_wire::reference::ActorRef;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::clock::Clock;
 use crate::handler::Packet;
 use crate::outbox::Outbox;
 use crate::session::Replier;

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use spotlane_lane::{JobPermit, JobSource, Lane};
 use spotlane_session::SessionEvent;
+use spotlane_stream_io::{Clock, Io};
 use spotlane_stream_proto::bound::FRAMES_PER_PASS;
 use spotlane_stream_proto::server::{Inbound, ServerConnection, ServerEffect, ServerEvent};
 use spotlane_stream_proto::{
@@ -19,9 +20,7 @@ use spotlane_stream_proto::{
 use spotlane_types::time::Monotonic;
 use tokio::time::Sleep;
 
-use crate::clock::Clock;
 use crate::handler::SessionHandler;
-use crate::io::Io;
 use crate::seat::{Seat, Work};
 use crate::session::Session;
 

@@ -37,11 +37,9 @@
 
 mod accept;
 mod actors;
-mod clock;
 mod connection;
 mod error;
 mod handler;
-mod io;
 mod outbox;
 mod seat;
 mod server;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use spotlane_lane::{Engine, FifoLimits, GateUse, JobQueue, Kind, Lane, LaneLimits};
+use spotlane_stream_io::Clock;
 use spotlane_stream_proto::server::{ServerClose, ServerConnection};
 use spotlane_stream_proto::{CloseReason, Control, SessionClosing, to_bytes};
 use spotlane_types::id::SessionRid;
@@ -20,7 +21,6 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::accept::{handshake, turn_away};
 use crate::actors::{ActorBindings, SessionActors};
-use crate::clock::Clock;
 use crate::connection::{Connection, Ending, InboundState};
 use crate::error::StartError;
 use crate::handler::{Accepted, SessionFactory};

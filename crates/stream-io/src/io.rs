@@ -8,15 +8,31 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::TlsStream;
 
 /// Bytes that are read at a time; on the stack, so that a quiet connection holds none.
 const READ_BYTES: usize = 8_192;
 
-/// A connection of a client.
-pub(crate) enum Io {
+/// The socket of a client connection, at either end.
+#[derive(Debug)]
+pub struct Io(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl From<TcpStream> for Io {
+    fn from(stream: TcpStream) -> Self {
+        Self(Kind::Tcp(stream))
+    }
+}
+
+impl From<TlsStream<TcpStream>> for Io {
+    fn from(stream: TlsStream<TcpStream>) -> Self {
+        Self(Kind::Tls(Box::new(stream)))
+    }
 }
 
 trait Both: AsyncRead + AsyncWrite + Unpin {}
@@ -24,14 +40,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Both for T {}
 
 impl Io {
     fn both(&mut self) -> Pin<&mut dyn Both> {
-        match self {
-            Self::Tcp(stream) => Pin::new(stream),
-            Self::Tls(stream) => Pin::new(&mut **stream),
+        match &mut self.0 {
+            Kind::Tcp(stream) => Pin::new(stream),
+            Kind::Tls(stream) => Pin::new(&mut **stream),
         }
     }
 
     /// Appends what there is to `input`; `Ok(0)` at the end of the stream.
-    pub(crate) fn poll_read(
+    ///
+    /// # Errors
+    /// The transport failed.
+    pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         input: &mut BytesMut,
@@ -49,7 +68,10 @@ impl Io {
     }
 
     /// Writes and flushes what is in `output`; ready when it is empty.
-    pub(crate) fn poll_write_all(
+    ///
+    /// # Errors
+    /// The transport failed.
+    pub fn poll_write_all(
         &mut self,
         cx: &mut Context<'_>,
         output: &mut BytesMut,
@@ -69,7 +91,10 @@ impl Io {
     }
 
     /// Ends the outbound half.
-    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    ///
+    /// # Errors
+    /// The transport failed.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.both().poll_shutdown(cx)
     }
 }
