@@ -21,11 +21,13 @@ enum Layer {
 }
 
 const LAYERS: &[(&str, Layer)] = &[
+const LAYERS: [(&str, Layer); 25] = [
     ("spotlane-types", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
     ("spotlane-store", Layer::Product(1)),
     ("spotlane-relocation", Layer::Product(2)),
     ("spotlane-session", Layer::Product(2)),
+    ("spotlane-stream-io", Layer::Product(2)),
     ("spotlane-stream-proto", Layer::Product(2)),
     ("spotlane-mesh-proto", Layer::Product(2)),
     ("spotlane-store-memory", Layer::Product(2)),

@@ -33,7 +33,7 @@ fn run(reader: Option<Side>, input: &[u8], size: usize) -> (Vec<Frame>, Option<C
     let (bound, flow) = (SizeBound::Whole(BOUND), FlowRule::Judge);
     let mut carrier = match reader {
         None => Carrier::plain(bound, flow),
-        Some(side) => Carrier::websocket(side, BytesMut::new(), bound, flow),
+        Some(reader) => Carrier::websocket(reader, BytesMut::new(), bound, flow),
     };
     let mask = || (reader == Some(Side::Client)).then(|| Mask::new([1, 2, 3, 4]));
     let (mut frames, mut out) = (Vec::new(), BytesMut::new());

@@ -5,7 +5,8 @@
 //! | `Open` | Send, Request | `Open`: dispatched |
 //! | `Open` | ping | `Open`: answered at once (ST-119) |
 //! | `Open` | bad bytes, bad control (ST-120), silence (ST-151), drain, close | `Closing` |
-//! | `Open` | end of the transport | `Closed` |
+//! | `Open` | end of the stream | `Closing`: what is queued is written |
+//! | `Open` | failure of the transport | `Closed` |
 //! | `Closing` | anything received | `Closing`: nothing is dispatched |
 //! | `Closing` | flushed, or 1,000 ms (ST-155) | `Closed` |
 
@@ -322,7 +323,11 @@ impl Machine for ServerConnection {
             ServerEvent::Close(ServerClose::Application) => {
                 self.close(now, CloseReason::ClientClose, None, out);
             }
-            ServerEvent::EndOfStream => self.end(CloseReason::ClientClose, out),
+            ServerEvent::EndOfStream => match self.stage {
+                // What is queued is still written: the client may only have ended its own half.
+                Stage::Open(_) => self.close(now, CloseReason::ClientClose, None, out),
+                Stage::Closing { .. } | Stage::Closed => self.end(CloseReason::ClientClose, out),
+            },
             ServerEvent::TransportFailed => self.end(CloseReason::TransportError, out),
             ServerEvent::Flushed => match self.stage {
                 Stage::Closing { reason, .. } => self.end(reason, out),
