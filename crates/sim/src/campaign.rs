@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
+use spotlane_relocation::source::SourceStage;
 
 use crate::faults::Climate;
 use crate::mutant::Mutant;
@@ -63,6 +64,10 @@ pub struct Row {
     pub moves: u64,
     /// Those whose operation succeeded.
     pub moves_succeeded: u64,
+    /// Those whose target went on without a cutover.
+    pub fell_back: u64,
+    /// Those that the source gave up at its limit, or never learned about.
+    pub unavailable: u64,
     /// Their messages.
     pub messages: u64,
     /// Those that were handled.
@@ -89,6 +94,8 @@ impl Tally {
         for (_, facts) in outcome.oracle.moves() {
             row.moves += 1;
             row.moves_succeeded += u64::from(facts.succeeded);
+            row.fell_back += u64::from(facts.fell_back);
+            row.unavailable += u64::from(facts.reached == Some(SourceStage::Unavailable));
         }
         for (_, facts) in outcome.oracle.messages() {
             row.messages += 1;

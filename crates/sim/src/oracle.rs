@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use spotlane_relocation::diagnostic::Diagnostic;
-use spotlane_relocation::source::SourceStage;
+use spotlane_relocation::source::{MoveFailure, SourceStage};
 use spotlane_types::id::RelocationId;
 
 use crate::network::HostIndex;
@@ -54,6 +54,8 @@ pub struct MoveFacts {
     pub finished: u32,
     /// Whether that was a success.
     pub succeeded: bool,
+    /// Why it was none.
+    pub failure: Option<MoveFailure>,
     /// How far its source got.
     pub reached: Option<SourceStage>,
     /// Whether it went on without a cutover (TGT-21): no order is promised from there.
@@ -176,6 +178,7 @@ impl Oracle {
                     to: *to,
                     finished: 0,
                     succeeded: false,
+                    failure: None,
                     reached: None,
                     fell_back: false,
                 };
@@ -187,11 +190,15 @@ impl Oracle {
                 if let Some(facts) = self.moves.get_mut(relocation) {
                     facts.finished = facts.finished.saturating_add(1);
                     facts.succeeded = result.is_ok();
+                    facts.failure = result.err();
                 }
             }
-            Observation::MoveRefused { relocation, .. } => {
+            Observation::MoveRefused {
+                relocation, why, ..
+            } => {
                 if let Some(facts) = self.moves.get_mut(relocation) {
                     facts.finished = facts.finished.saturating_add(1);
+                    facts.failure = Some(*why);
                 }
             }
             Observation::Source {

@@ -20,7 +20,7 @@ use spotlane_types::time::UnixMillis;
 use crate::agenda::Event;
 use crate::cast::Cast;
 use crate::executor::{Executor, Owner};
-use crate::faults::{Fault, Lost};
+use crate::faults::{Fault, Lost, Outage};
 use crate::host::lane::{ActorState, Lane, Timer};
 use crate::host::{Host, HostEvent, Life, route_of, steady};
 use crate::invariants::{self, Invariant, Lease, OwnerRow, View, Violation};
@@ -72,6 +72,8 @@ pub struct Outcome {
     pub seen: Vec<(Duration, Observation)>,
     /// How many events there were.
     pub events: u64,
+    /// How many steps the driver of each host made.
+    pub steps: Vec<u64>,
 }
 
 /// A world on its way.
@@ -264,6 +266,7 @@ impl World {
             oracle: self.oracle,
             trace: self.trace,
             seen: self.seen,
+            steps: self.hosts.iter().map(Host::steps).collect(),
             events: self.events,
         })
     }
@@ -274,8 +277,11 @@ impl World {
         };
         let lived = one.life() != Life::Dead;
         one.take(event, &mut self.shared)?;
+        let pause = one.take_pause();
         if lived && one.life() == Life::Dead {
             self.bury(host);
+        } else if let Some(during) = pause {
+            self.pause(host, during);
         }
         Ok(())
     }
@@ -326,7 +332,10 @@ impl World {
             }
             Event::Resume { at } => self.resume(at),
             Event::Heal => self.heal(),
-            Event::Renew => self.renew(),
+            Event::Renew => {
+                self.renew();
+                Ok(())
+            }
         }
     }
 
@@ -384,52 +393,25 @@ impl World {
         self.tell(b, event)
     }
 
-    fn cut(
-        &mut self,
-        a: HostIndex,
-        b: HostIndex,
-        noticed_by_a: Duration,
-        noticed_by_b: Duration,
-    ) -> bool {
-        let Some(connection) = self.shared.network.cut(a, b) else {
-            return false;
-        };
-        self.shared.see(Observation::Cut { a, b });
-        let down = |at, peer| Event::LinkDown {
-            at,
-            peer,
-            connection,
-        };
-        self.shared.after(noticed_by_a, down(a, b));
-        self.shared.after(noticed_by_b, down(b, a));
-        true
-    }
-
     /// A process has died: its tasks and its connections with it.
     fn bury(&mut self, host: HostIndex) {
         self.executor.kill(Owner::Process(host.0));
         self.shared.see(Observation::Crashed { at: host });
         for peer in self.shared.plan.host_indices() {
             if peer != host {
-                let noticed = self.shared.random.micros(100, 30_000);
-                self.cut(host, peer, Duration::ZERO, noticed);
+                let outage = Outage {
+                    noticed_here: Duration::ZERO,
+                    noticed_there: self.shared.random.micros(100, 30_000),
+                    back_after: self.shared.plan.end_at,
+                };
+                self.shared.cut(host, peer, outage);
             }
         }
     }
 
     fn fail(&mut self, fault: Fault) -> Result<()> {
         match fault {
-            Fault::Cut {
-                a,
-                b,
-                noticed_by_a,
-                noticed_by_b,
-                back_after,
-            } => {
-                if self.cut(a, b, noticed_by_a, noticed_by_b) {
-                    self.shared.after(back_after, Event::Reconnect { a, b });
-                }
-            }
+            Fault::Cut { a, b, outage } => self.shared.cut(a, b, outage),
             Fault::Slow { a, b, by } => self.shared.network.slow(a, b, by),
             Fault::Pause { at, during } => self.pause(at, during),
             Fault::Crash { at } => {
@@ -460,9 +442,9 @@ impl World {
                     host.damage_chunk();
                 }
             }
-            Fault::CrashAfterSteps { at, steps } => {
+            Fault::AfterSteps { at, steps, spark } => {
                 if let Some(host) = self.hosts.get_mut(at.0) {
-                    host.light_fuse(steps);
+                    host.light_fuse(steps, spark);
                 }
             }
             Fault::StoreLoses { at, what, next } => {
@@ -550,15 +532,18 @@ impl World {
         Ok(())
     }
 
-    fn renew(&mut self) -> Result<()> {
+    fn renew(&mut self) {
         let plan = Arc::clone(&self.shared.plan);
         for a in plan.host_indices() {
             for b in plan.host_indices().filter(|b| *b > a) {
-                self.cut(a, b, Duration::ZERO, Duration::ZERO);
-                self.connect(a, b)?;
+                let outage = Outage {
+                    noticed_here: Duration::ZERO,
+                    noticed_there: Duration::ZERO,
+                    back_after: Duration::ZERO,
+                };
+                self.shared.cut(a, b, outage);
             }
         }
-        Ok(())
     }
 
     /// Shows everything that was seen to oracle, trace and invariants.

@@ -125,22 +125,30 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
 }
 
 fn print_table(tally: &Tally) {
-    println!(
-        "{:<10} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>9}",
-        "climate", "worlds", "events", "moves", "ended", "messages", "handled", "broken"
-    );
+    let titles = [
+        "worlds", "events", "moves", "ended", "fallback", "unavail", "messages", "handled", "broken",
+    ];
+    print!("{:<8}", "climate");
+    for title in titles {
+        print!(" {title:>9}");
+    }
+    println!();
     for (climate, row) in &tally.rows {
-        println!(
-            "{:<10} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>9}",
-            format!("{climate:?}"),
+        print!("{:<8}", format!("{climate:?}"));
+        for number in [
             row.worlds,
             row.events,
             row.moves,
             row.moves_succeeded,
+            row.fell_back,
+            row.unavailable,
             row.messages,
             row.handled,
-            row.broken
-        );
+            row.broken,
+        ] {
+            print!(" {number:>9}");
+        }
+        println!();
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Following {
     registry: FollowRegistry,
     /// How often a message was forwarded before it came here.
     hops: BTreeMap<MessageId, u8>,
+    /// Whether routes are kept beyond their time: a mutant.
+    keeps: bool,
     /// Notices that leave late.
     notices: Vec<(Duration, HostIndex, Vec<Bytes>)>,
 }
@@ -47,7 +49,8 @@ impl Following {
 
     /// When a route ends or a late notice leaves.
     pub(super) fn next_at(&self) -> Option<Duration> {
-        let routes = self.registry.next_deadline().map(since_origin);
+        let routes = self.registry.next_deadline().filter(|_| !self.keeps);
+        let routes = routes.map(since_origin);
         let notices = self.notices.iter().map(|(at, _, _)| *at).min();
         [routes, notices].into_iter().flatten().min()
     }
@@ -119,7 +122,9 @@ impl Host {
     /// A route has ended. Routes end by their own time, so that the end of an earlier move does not take the route of
     /// a later one away.
     pub(super) fn expire_follow(&mut self, shared: &Shared) {
-        if !shared.has(Mutant::KeepFollow) {
+        if shared.has(Mutant::KeepFollow) {
+            self.following.keeps = true;
+        } else {
             self.following.registry.expire(monotonic(shared.now()));
         }
     }

@@ -125,8 +125,9 @@ impl Host {
         effects: Vec<SourceEffect>,
         shared: &mut Shared,
     ) -> Result<()> {
+        let peer = self.sources.get(&relocation).map(|unit| unit.target);
         for effect in effects {
-            if !self.step() {
+            if !self.step(peer, shared) {
                 return Ok(());
             }
             self.source_effect(relocation, effect, shared)?;

@@ -258,8 +258,11 @@ impl Host {
         effects: Vec<TargetEffect<Arrival>>,
         shared: &mut Shared,
     ) -> Result<()> {
+        let coordinator = self.targets.get(&actor).and_then(|unit| unit.identity.as_ref());
+        let peer = coordinator
+            .and_then(|one| shared.cast.host_of(&one.coordinator.coordinator_node_rid));
         for effect in effects {
-            if !self.step() {
+            if !self.step(peer, shared) {
                 return Ok(());
             }
             self.target_effect(actor, effect, shared)?;
@@ -548,6 +551,10 @@ impl Host {
         unit.queue_registered = false;
         let mut lane = Lane::new(route, staged.state, staged.timer);
         lane.gate = Gate::Merged;
+        let mut items = items;
+        if shared.has(Mutant::MergeBackwards) {
+            items.sort_by_key(|item| !matches!(item, BacklogItem::Relay(_)));
+        }
         for item in items {
             lane.queue.push_back(match item {
                 BacklogItem::Saved(entry) => {
