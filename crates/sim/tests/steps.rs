@@ -1,0 +1,100 @@
+//! A fault at every single step of the drivers of source and target.
+#![expect(clippy::unwrap_used, reason = "helpers outside of test functions")]
+
+use std::time::Duration;
+
+use spotlane_sim::faults::{Climate, Fault, Outage, Spark};
+use spotlane_sim::invariants::Violation;
+use spotlane_sim::network::HostIndex;
+use spotlane_sim::oracle::Oracle;
+use spotlane_sim::scenario::{SOURCE, Scenario, TARGET};
+use spotlane_sim::world::{Options, Outcome, World};
+
+const SEEDS: u64 = 3;
+
+fn scenario(seed: u64) -> Scenario {
+    Scenario::new(seed).unwrap().and_back()
+}
+
+fn run(scenario: Scenario) -> Outcome {
+    let world = World::new(scenario.plan(), Options::default()).unwrap();
+    world.run().unwrap()
+}
+
+fn assert_whole(outcome: &Outcome, what: &str) {
+    let violations: Vec<String> = outcome.violations.iter().map(Violation::to_string).collect();
+    assert!(violations.is_empty(), "{what}: {violations:?}");
+}
+
+/// Runs the scenario once for every step of a host, with this spark at it.
+fn at_every_step(host: HostIndex, spark: Spark, check: impl Fn(&Oracle, &str)) {
+    for seed in 0..SEEDS {
+        let calm = run(scenario(seed));
+        assert_whole(&calm, &format!("seed {seed} without a fault"));
+        let steps = calm.steps[host.0];
+        assert!(steps > 20, "the moves are too small to show anything");
+        for step in 1..=steps {
+            let fault = Fault::AfterSteps {
+                at: host,
+                steps: step,
+                spark,
+            };
+            let broken = scenario(seed).climate(Climate::Process).fault(Duration::ZERO, fault);
+            let what = format!("seed {seed}, {spark:?} of {host:?} at step {step}");
+            let outcome = run(broken);
+            assert_whole(&outcome, &what);
+            check(&outcome.oracle, &what);
+        }
+    }
+}
+
+/// RL-236, SRC-29
+#[test]
+fn the_source_may_die_at_every_step() {
+    at_every_step(SOURCE, Spark::Die, |_, _| {});
+}
+
+/// RL-236, TGT-34
+#[test]
+fn the_target_may_die_at_every_step() {
+    at_every_step(TARGET, Spark::Die, |_, _| {});
+}
+
+/// A process that stands still past the cutover wait, but not past its lease, comes back into a move that has gone on
+/// without it. RL-354, RL-355
+#[test]
+fn source_and_target_may_stand_still_at_every_step() {
+    for host in [SOURCE, TARGET] {
+        at_every_step(host, Spark::Pause(Duration::from_millis(150)), |_, _| {});
+    }
+}
+
+/// A connection that is back within the cutover wait costs no move: payload and batch are sent again. RL-134, RL-136
+#[test]
+fn a_short_cut_at_every_step_loses_no_move() {
+    let outage = Outage {
+        noticed_here: Duration::from_millis(1),
+        noticed_there: Duration::from_millis(2),
+        back_after: Duration::from_millis(20),
+    };
+    for host in [SOURCE, TARGET] {
+        at_every_step(host, Spark::Cut(outage), |oracle, what| {
+            for (relocation, facts) in oracle.moves() {
+                assert!(facts.succeeded, "{what}: {relocation} {facts:?}");
+            }
+        });
+    }
+}
+
+/// One that is back only after the wait: the target goes on without the cutover, and nobody has two owners. RL-355
+#[test]
+fn a_long_cut_at_every_step_never_makes_two_owners() {
+    let outage = Outage {
+        noticed_here: Duration::from_millis(1),
+        noticed_there: Duration::from_millis(1),
+        back_after: Duration::from_millis(300),
+    };
+    for host in [SOURCE, TARGET] {
+        at_every_step(host, Spark::Cut(outage), |_, _| {});
+    }
+}
