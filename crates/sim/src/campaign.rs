@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use spotlane_relocation::source::SourceStage;
 
 use crate::faults::Climate;
 use crate::mutant::Mutant;
@@ -66,7 +65,7 @@ pub struct Row {
     pub moves_succeeded: u64,
     /// Those whose target went on without a cutover.
     pub fell_back: u64,
-    /// Those that the source gave up at its limit, or never learned about.
+    /// Those that the source gave up without having seen a commit.
     pub unavailable: u64,
     /// Their messages.
     pub messages: u64,
@@ -95,7 +94,7 @@ impl Tally {
             row.moves += 1;
             row.moves_succeeded += u64::from(facts.succeeded);
             row.fell_back += u64::from(facts.fell_back);
-            row.unavailable += u64::from(facts.reached == Some(SourceStage::Unavailable));
+            row.unavailable += u64::from(facts.was_given_up());
         }
         for (_, facts) in outcome.oracle.messages() {
             row.messages += 1;

@@ -76,6 +76,8 @@ pub enum Loss {
     NotSubmitted,
     /// The connection that carried it was cut.
     Cut,
+    /// The same, as part of the batch before the boundary, which is sent again while its window is open (RL-134).
+    BatchCut,
     /// The process that held it died.
     Crash,
     /// Whoever received it could not serve or forward it, and said so.

@@ -56,19 +56,18 @@ pub struct MoveFacts {
     pub succeeded: bool,
     /// Why it was none.
     pub failure: Option<MoveFailure>,
-    /// How far its source got.
-    pub reached: Option<SourceStage>,
+    /// The stages of its source.
+    pub stages: BTreeSet<SourceStage>,
     /// Whether it went on without a cutover (TGT-21): no order is promised from there.
     pub fell_back: bool,
 }
 
 impl MoveFacts {
-    /// Whether the source gave it up: it waited until its limit and saw no commit (SRC-12, SRC-23).
-    pub fn may_be_lost(&self) -> bool {
-        matches!(
-            self.reached,
-            Some(SourceStage::Reconciling | SourceStage::Unavailable | SourceStage::Ended)
-        )
+    /// Whether the source gave it up: it came to its limit, or to its end, and never saw a commit (SRC-22, SRC-23).
+    pub fn was_given_up(&self) -> bool {
+        let gave_up = [SourceStage::Unavailable, SourceStage::Ended];
+        let followed = self.stages.contains(&SourceStage::FollowOnly);
+        !followed && gave_up.iter().any(|stage| self.stages.contains(stage))
     }
 }
 
@@ -179,7 +178,7 @@ impl Oracle {
                     finished: 0,
                     succeeded: false,
                     failure: None,
-                    reached: None,
+                    stages: BTreeSet::new(),
                     fell_back: false,
                 };
                 self.moves.insert(*relocation, facts);
@@ -205,7 +204,7 @@ impl Oracle {
                 relocation, stage, ..
             } => {
                 if let Some(facts) = self.moves.get_mut(relocation) {
-                    facts.reached = facts.reached.max(Some(*stage));
+                    facts.stages.insert(*stage);
                 }
             }
             Observation::Diagnosed {

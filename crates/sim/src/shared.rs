@@ -178,8 +178,8 @@ impl Shared {
                 packet,
             };
             self.agenda.add(at, event);
-        } else if let Some(message) = packet.message() {
-            self.lose(message, Loss::Cut);
+        } else if let Some((message, loss)) = packet.carries() {
+            self.lose(message, loss);
         }
         Submit::Taken(at)
     }

@@ -26,7 +26,7 @@ use crate::host::{Host, HostEvent, Life, route_of, steady};
 use crate::invariants::{self, Invariant, Lease, OwnerRow, View, Violation};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Loss, Observation};
+use crate::observation::{ActorIndex, Observation};
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::random::Random;
@@ -74,6 +74,8 @@ pub struct Outcome {
     pub events: u64,
     /// How many steps the driver of each host made.
     pub steps: Vec<u64>,
+    /// Who serves each Actor at the end.
+    pub servers: Vec<Option<HostIndex>>,
 }
 
 /// A world on its way.
@@ -261,14 +263,23 @@ impl World {
         if self.violations.is_empty() {
             self.judge_end();
         }
+        let servers = self.servers();
         Ok(Outcome {
             violations: self.violations,
             oracle: self.oracle,
             trace: self.trace,
             seen: self.seen,
+            servers,
             steps: self.hosts.iter().map(Host::steps).collect(),
             events: self.events,
         })
+    }
+
+    fn servers(&self) -> Vec<Option<HostIndex>> {
+        let actors = self.shared.plan.actor_indices();
+        actors
+            .map(|actor| self.hosts.iter().find(|host| host.serves(actor)).map(Host::index))
+            .collect()
     }
 
     fn tell(&mut self, host: HostIndex, event: HostEvent) -> Result<()> {
@@ -302,8 +313,8 @@ impl World {
                     };
                     return self.tell(to, event);
                 }
-                if let Some(message) = packet.message() {
-                    self.shared.lose(message, Loss::Cut);
+                if let Some((message, loss)) = packet.carries() {
+                    self.shared.lose(message, loss);
                 }
                 Ok(())
             }

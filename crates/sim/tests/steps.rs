@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
+use spotlane_relocation::target::TargetStage;
 use spotlane_sim::faults::{Climate, Fault, Outage, Spark};
 use spotlane_sim::invariants::Violation;
 use spotlane_sim::network::HostIndex;
-use spotlane_sim::oracle::Oracle;
+use spotlane_sim::observation::Observation;
 use spotlane_sim::scenario::{SOURCE, Scenario, TARGET};
+use spotlane_sim::trace::Keep;
 use spotlane_sim::world::{Options, Outcome, World};
+use spotlane_types::id::RelocationId;
 
 const SEEDS: u64 = 3;
 
@@ -17,7 +20,11 @@ fn scenario(seed: u64) -> Scenario {
 }
 
 fn run(scenario: Scenario) -> Outcome {
-    let world = World::new(scenario.plan(), Options::default()).unwrap();
+    let options = Options {
+        mutant: None,
+        keep: Keep::Lines,
+    };
+    let world = World::new(scenario.plan(), options).unwrap();
     world.run().unwrap()
 }
 
@@ -27,7 +34,7 @@ fn assert_whole(outcome: &Outcome, what: &str) {
 }
 
 /// Runs the scenario once for every step of a host, with this spark at it.
-fn at_every_step(host: HostIndex, spark: Spark, check: impl Fn(&Oracle, &str)) {
+fn at_every_step(host: HostIndex, spark: Spark, check: impl Fn(&Outcome, &str)) {
     for seed in 0..SEEDS {
         let calm = run(scenario(seed));
         assert_whole(&calm, &format!("seed {seed} without a fault"));
@@ -43,15 +50,30 @@ fn at_every_step(host: HostIndex, spark: Spark, check: impl Fn(&Oracle, &str)) {
             let what = format!("seed {seed}, {spark:?} of {host:?} at step {step}");
             let outcome = run(broken);
             assert_whole(&outcome, &what);
-            check(&outcome.oracle, &what);
+            check(&outcome, &what);
         }
     }
 }
 
-/// RL-236, SRC-29
+/// Whether a host's part of a move came as far as this.
+fn saw(outcome: &Outcome, wanted: &Observation) -> bool {
+    outcome.seen.iter().any(|(_, seen)| seen == wanted)
+}
+
+/// What the source had crossed when it died goes on without it: a target that has answered commits after its wait and
+/// serves. RL-236, SRC-29, RL-355
 #[test]
 fn the_source_may_die_at_every_step() {
-    at_every_step(SOURCE, Spark::Die, |_, _| {});
+    at_every_step(SOURCE, Spark::Die, |outcome, what| {
+        let ready = |stage| Observation::Target {
+            relocation: RelocationId::new(0xA0, 1).unwrap(),
+            at: TARGET,
+            stage,
+        };
+        if saw(outcome, &ready(TargetStage::RelayReady)) {
+            assert_eq!(outcome.servers, [Some(TARGET)], "{what}");
+        }
+    });
 }
 
 /// RL-236, TGT-34
@@ -78,8 +100,8 @@ fn a_short_cut_at_every_step_loses_no_move() {
         back_after: Duration::from_millis(20),
     };
     for host in [SOURCE, TARGET] {
-        at_every_step(host, Spark::Cut(outage), |oracle, what| {
-            for (relocation, facts) in oracle.moves() {
+        at_every_step(host, Spark::Cut(outage), |outcome, what| {
+            for (relocation, facts) in outcome.oracle.moves() {
                 assert!(facts.succeeded, "{what}: {relocation} {facts:?}");
             }
         });

@@ -1,5 +1,6 @@
 //! Drives the source machines: one event in, every effect carried out in its order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,10 @@ pub(super) struct SourceUnit {
     pub(super) tenure: Option<Tenure>,
     /// The move before it, whose follow route may still be there.
     pub(super) previous: Option<RelocationId>,
+    /// Whether everything before the boundary is with the machine.
+    closed: bool,
+    /// The messages of the batch before the boundary.
+    batch: BTreeSet<MessageId>,
     /// One-way messages that the machine has, in case it drops them.
     one_way: Vec<MessageId>,
 }
@@ -74,6 +79,8 @@ impl SourceUnit {
             drained: false,
             tenure: None,
             previous: None,
+            closed: false,
+            batch: BTreeSet::new(),
             one_way: Vec::new(),
         }
     }
@@ -97,10 +104,17 @@ impl Host {
         let Some(unit) = self.sources.get_mut(&relocation) else {
             return Ok(());
         };
-        if let SourceEvent::Arrived(record) = &event
-            && kind_of(record) == Kind::Send
-        {
-            unit.one_way.extend(message_of(record));
+        match &event {
+            SourceEvent::Arrived(record) => {
+                if kind_of(record) == Kind::Send {
+                    unit.one_way.extend(message_of(record));
+                }
+                if !unit.closed {
+                    unit.batch.extend(message_of(record));
+                }
+            }
+            SourceEvent::HoldDrained => unit.closed = true,
+            _ => {}
         }
         if shared.has(Mutant::ReopenAfterBoundary)
             && matches!(event, SourceEvent::ConnectionLost(_))
@@ -553,9 +567,12 @@ impl Host {
         if self.links.get(&to) != Some(&connection) {
             return Ok(Submit::Failed);
         }
-        let message = match record {
-            // Before the boundary a batch is resent; behind it a relayed record is sent once.
-            Record::RelocationData(data) => message_of(&data.record),
+        let carries = match record {
+            // The batch before the boundary is sent again; a record behind it goes once.
+            Record::RelocationData(data) => message_of(&data.record).map(|message| {
+                let batch = unit.batch.contains(&message);
+                (message, if batch { Loss::BatchCut } else { Loss::Cut })
+            }),
             _ => None,
         };
         let chunk = matches!(record, Record::RelocationState(_));
@@ -564,7 +581,7 @@ impl Host {
             self.damaged_chunks = 0;
             super::target::damage(&mut frames);
         }
-        let packet = Packet::Command { frames, message };
+        let packet = Packet::Command { frames, carries };
         let sent = shared.send(self.index, to, Some(connection), packet);
         if let (true, Submit::Taken(until)) = (chunk, sent) {
             self.chunk_left(relocation, to, until, shared);

@@ -463,7 +463,7 @@ impl Host {
         };
         let packet = Packet::Command {
             frames: frames(record)?,
-            message: None,
+            carries: None,
         };
         let (Submit::Taken(_) | Submit::Failed) =
             shared.send(self.index, *to, Some(connection), packet);

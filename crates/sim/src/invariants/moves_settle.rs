@@ -18,7 +18,7 @@ impl MovesSettle {
             return false;
         };
         let dead = view.oracle.has_crashed(row.owner);
-        let lost = view.oracle.moves().any(|(_, one)| one.actor == actor && one.may_be_lost());
+        let lost = view.oracle.moves().any(|(_, one)| one.actor == actor && one.was_given_up());
         dead || (!view.plan.climate.is_gentle() && lost)
     }
 }
