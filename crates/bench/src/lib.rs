@@ -12,7 +12,7 @@
 //! per figure and peer: `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`. `ours` and
 //! `peer` are medians over the rounds; a figure without a peer has `null` there.
 //!
-//! Layer: test. It measures the product, and nothing depends on it.
+//! Layer: tools. It measures the product, also with the servers of the tests, and nothing depends on it.
 
 mod output;
 mod sample;

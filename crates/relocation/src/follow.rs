@@ -298,7 +298,7 @@ mod tests {
         registry
     }
 
-    /// RL-151, RL-152
+    /// RL-151, RL-152, RL-155
     #[test]
     fn a_message_to_the_old_tenure_is_sent_on_to_the_new_one() {
         let hop = registry().hop(at(1), &to("node-a", 41), hops(0)).unwrap();

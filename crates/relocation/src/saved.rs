@@ -170,7 +170,7 @@ pub(crate) fn join_of(record: &FrozenRecord) -> Option<JoinData> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::sample::{binding, identity, note, source_route};
+    use crate::unit::sample::{binding, identity, note};
 
     /// RL-357
     #[test]

@@ -15,7 +15,7 @@ use super::event::LinkEvent;
 use super::{Effects, Link, Responsive, Stage, Used};
 use crate::admission::{AdmissionEvent, Offered};
 use crate::liveness::Acknowledged;
-use crate::zmp::{Connection, ConnectionEvent, Lane, Message, Sequence};
+use crate::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence};
 
 /// How a record was wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,36 @@ enum Wrapped {
     Plain,
     Request(Sequence),
     CompletionControl,
+}
+
+/// Reads a message that needs nothing of its link once the peer is admitted: a record for the layers
+/// above. It is what the link would deliver, with the sequence that an answer has to name.
+///
+/// # Errors
+/// The message is something else, or not legal: the link has to look at it.
+pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message> {
+    let (frames, sequence) = match &message {
+        Message::Plain(frames) => (frames, None),
+        Message::Request { sequence, payload } => (payload, Some(*sequence)),
+        Message::Reply { .. }
+        | Message::ErrorReply { .. }
+        | Message::CompletionControl(_)
+        | Message::Misplaced => return Err(message),
+    };
+    if command_of(frames).is_none_or(|id| id <= LivenessAck::ID) {
+        return Err(message);
+    }
+    let Ok(record) = Record::decode(frames, MeshOperationKind::None) else {
+        return Err(message);
+    };
+    match (class_of(&record), sequence) {
+        (Class::OneWay | Class::Relocation, None) | (Class::Request, Some(_)) => {
+            Ok((record, sequence))
+        }
+        (Class::OneWay | Class::Relocation, Some(_))
+        | (Class::Request, None)
+        | (Class::Reply | Class::Admission | Class::Liveness, _) => Err(message),
+    }
 }
 
 impl Link {
@@ -45,6 +75,20 @@ impl Link {
         }
     }
 
+    pub(super) fn decoded(
+        &mut self,
+        now: Monotonic,
+        lane: Lane,
+        effects: Vec<ConnectionEffect>,
+        out: &mut Effects,
+    ) {
+        if self.lanes.is_detached(lane) {
+            self.run(now, lane, effects, out);
+        } else {
+            out.push(LinkEffect::Ignored(Ignored::LateLane(lane)));
+        }
+    }
+
     pub(super) fn closed(&mut self, now: Monotonic, lane: Lane, out: &mut Effects) {
         match self.lanes.on_event(now, lane, ConnectionEvent::Closed) {
             Some(effects) => self.run(now, lane, effects, out),
@@ -62,6 +106,7 @@ impl Link {
             | LinkEvent::OpenFailed(_)
             | LinkEvent::Joined(_)
             | LinkEvent::Received(..)
+            | LinkEvent::Decoded(..)
             | LinkEvent::Closed(_)
             | LinkEvent::Describe(_)
             | LinkEvent::Supersede

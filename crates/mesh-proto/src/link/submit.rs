@@ -5,7 +5,7 @@ use spotlane_wire::command::reply::Reply;
 
 use super::class::{Class, class_of};
 use super::effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome};
-use super::event::Submit;
+use super::event::{Awaits, ConnectionToken, Submit};
 use super::{Effects, Link, Stage, Up, Used};
 use crate::admission::Side;
 use crate::pending::{Request, SubmitId};
@@ -14,23 +14,40 @@ use crate::zmp::{Envelope, Lane, Parts, Sequence, encode_record};
 impl Link {
     /// Takes a submit, or refuses it with nothing sent.
     pub(super) fn submit(&mut self, submit: Submit, out: &mut Effects) {
-        let id = submit.id;
-        if let Err(why) = self.try_submit(submit, out) {
-            out.push(LinkEffect::NotSubmitted { id, why });
-        }
+        let Submit {
+            id,
+            record,
+            pin,
+            awaits,
+        } = submit;
+        out.push(match self.send(id, &record, pin.as_ref(), awaits) {
+            Ok(parts) => LinkEffect::Write(Lane::Application, parts),
+            Err(why) => LinkEffect::NotSubmitted { id, why },
+        });
     }
 
-    fn try_submit(&mut self, submit: Submit, out: &mut Effects) -> Result<(), NotSubmitted> {
-        let class = class_of(&submit.record);
+    /// As [`LinkEvent::Submit`](super::LinkEvent::Submit), for a driver that wants to know at once:
+    /// gives what is to be written on the Application lane.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn send(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        pin: Option<&ConnectionToken>,
+        awaits: Option<Awaits>,
+    ) -> Result<Parts, NotSubmitted> {
+        let class = class_of(record);
         let up = self.usable()?;
         // TR-93: pinned to another pair, it fails and is not moved.
-        if submit.pin.is_some_and(|pin| pin != up.token) {
+        if pin.is_some_and(|pin| *pin != up.token) {
             return Err(NotSubmitted::OtherConnection);
         }
-        let request = match (class, submit.awaits) {
+        let request = match (class, awaits) {
             (Class::OneWay | Class::Relocation, None) => None,
             (Class::Request, Some(awaits)) => Some(Request {
-                id: submit.id,
+                id,
                 correlation: awaits.correlation,
                 kind: awaits.kind,
                 deadline: awaits.deadline,
@@ -50,12 +67,11 @@ impl Link {
                 Envelope::Request(up.pending.next_sequence())
             }
         };
-        let parts = self.encode(Lane::Application, envelope, &submit.record)?;
+        let parts = self.encode(Lane::Application, envelope, record)?;
         if let (Some(request), Ok(up)) = (request, self.usable()) {
             up.pending.insert(request).map_err(NotSubmitted::NotTaken)?;
         }
-        out.push(LinkEffect::Write(Lane::Application, parts));
-        Ok(())
+        Ok(parts)
     }
 
     /// The state of a link that submits may use.
@@ -98,10 +114,25 @@ impl Link {
     /// Sends a reply on the Completion lane (TR-40). A link that is not used any more still answers
     /// what came on it.
     pub(super) fn answer(&mut self, sequence: Sequence, reply: Reply, out: &mut Effects) {
-        let envelope = Envelope::Reply(sequence);
-        match self.encode(Lane::Completion, envelope, &Record::Reply(reply)) {
-            Ok(parts) => out.push(LinkEffect::Write(Lane::Completion, parts)),
-            Err(why) => out.push(LinkEffect::NotAnswered { sequence, why }),
+        out.push(match self.reply_to(sequence, &Record::Reply(reply)) {
+            Ok(parts) => LinkEffect::Write(Lane::Completion, parts),
+            Err(why) => LinkEffect::NotAnswered { sequence, why },
+        });
+    }
+
+    /// As [`LinkEvent::Answer`](super::LinkEvent::Answer), for a driver that wants to know at once:
+    /// gives what is to be written on the Completion lane.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn reply_to(&mut self, sequence: Sequence, reply: &Record) -> Result<Parts, NotSubmitted> {
+        match class_of(reply) {
+            Class::Reply => self.encode(Lane::Completion, Envelope::Reply(sequence), reply),
+            class @ (Class::OneWay
+            | Class::Request
+            | Class::Admission
+            | Class::Liveness
+            | Class::Relocation) => Err(NotSubmitted::Misused(class)),
         }
     }
 

@@ -102,6 +102,12 @@ impl Assembly {
         }
     }
 
+    /// What the buffer takes before it grows.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     fn reserve(&mut self, end: usize, total: usize) {
         if end <= self.bytes.capacity() {
             return;

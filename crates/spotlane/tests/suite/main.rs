@@ -1,0 +1,9 @@
+//! Hosts as an application sees them: on real sockets, with the stores in memory.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not covered by the setting"
+)]
+
+mod app;
+mod one_host;
+mod two_hosts;
