@@ -146,7 +146,7 @@ impl HostTime {
 
 impl Timing for HostTime {
     fn now(&self) -> Monotonic {
-        Monotonic::from_start(self.handle.now().saturating_add(self.offset))
+        Monotonic::from_origin(self.handle.now().saturating_add(self.offset))
     }
 
     async fn pause(&self, attempt: u32) {

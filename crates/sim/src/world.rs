@@ -36,6 +36,9 @@ use crate::store::{HostTime, memory};
 use crate::trace::{Keep, Trace};
 use crate::workload::MovePlan;
 
+/// The repository of the truth does not give up.
+const NEVER: Monotonic = Monotonic::from_origin(Duration::MAX);
+
 /// More events than any world needs: beyond it something goes round in circles.
 const EVENTS_MAX: u64 = 400_000;
 
@@ -158,7 +161,7 @@ impl World {
         let held = now_or_never(keeper.claim())??;
         let repository = Repository::new(store, time.clone());
         let node = descriptor(cast, index, &held)?;
-        now_or_never(repository.publish(&held, node, Monotonic::MAX))??;
+        now_or_never(repository.publish(&held, node, NEVER))??;
         Ok(held)
     }
 
@@ -197,7 +200,7 @@ impl World {
             mesh_name: cast.mesh.clone(),
             routing_id: cast.node(home)?.clone(),
         };
-        let until = Monotonic::MAX;
+        let until = NEVER;
         let repository = Repository::new(self.shared.memory.clone(), host.time().clone());
         let candidate = now_or_never(repository.candidate(&name, until))??;
         let candidate = candidate.context("a node that was just published")?;
@@ -629,7 +632,7 @@ impl Truth {
 
     fn row(&self, shared: &Shared, actor: ActorIndex) -> Option<OwnerRow> {
         let key = shared.cast.key(actor).ok()?;
-        let read = now_or_never(self.rows.read(&key, Monotonic::MAX)).ok()?.ok()?;
+        let read = now_or_never(self.rows.read(&key, NEVER)).ok()?.ok()?;
         let Authority::Active(active) = read else {
             return None;
         };

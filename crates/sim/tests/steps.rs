@@ -13,10 +13,16 @@ use spotlane_sim::trace::Keep;
 use spotlane_sim::world::{Options, Outcome, World};
 use spotlane_types::id::RelocationId;
 
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 2;
 
-fn scenario(seed: u64) -> Scenario {
+/// There and back.
+fn round_trip(seed: u64) -> Scenario {
     Scenario::new(seed).unwrap().and_back()
+}
+
+/// There.
+fn one_way(seed: u64) -> Scenario {
+    Scenario::new(seed).unwrap()
 }
 
 fn run(scenario: Scenario) -> Outcome {
@@ -34,7 +40,12 @@ fn assert_whole(outcome: &Outcome, what: &str) {
 }
 
 /// Runs the scenario once for every step of a host, with this spark at it.
-fn at_every_step(host: HostIndex, spark: Spark, check: impl Fn(&Outcome, &str)) {
+fn at_every_step(
+    scenario: fn(u64) -> Scenario,
+    host: HostIndex,
+    spark: Spark,
+    check: impl Fn(&Outcome, &str),
+) {
     for seed in 0..SEEDS {
         let calm = run(scenario(seed));
         assert_whole(&calm, &format!("seed {seed} without a fault"));
@@ -64,7 +75,7 @@ fn saw(outcome: &Outcome, wanted: &Observation) -> bool {
 /// serves. RL-236, SRC-29, RL-355
 #[test]
 fn the_source_may_die_at_every_step() {
-    at_every_step(SOURCE, Spark::Die, |outcome, what| {
+    at_every_step(one_way, SOURCE, Spark::Die, |outcome, what| {
         let ready = |stage| Observation::Target {
             relocation: RelocationId::new(0xA0, 1).unwrap(),
             at: TARGET,
@@ -76,10 +87,18 @@ fn the_source_may_die_at_every_step() {
     });
 }
 
+/// A process that dies on the way back, as the target of the second move, is one of these. RL-236, TGT-34
+#[test]
+fn either_side_of_a_round_trip_may_die_at_every_step() {
+    for host in [SOURCE, TARGET] {
+        at_every_step(round_trip, host, Spark::Die, |_, _| {});
+    }
+}
+
 /// RL-236, TGT-34
 #[test]
 fn the_target_may_die_at_every_step() {
-    at_every_step(TARGET, Spark::Die, |_, _| {});
+    at_every_step(one_way, TARGET, Spark::Die, |_, _| {});
 }
 
 /// A process that stands still past the cutover wait, but not past its lease, comes back into a move that has gone on
@@ -87,7 +106,8 @@ fn the_target_may_die_at_every_step() {
 #[test]
 fn source_and_target_may_stand_still_at_every_step() {
     for host in [SOURCE, TARGET] {
-        at_every_step(host, Spark::Pause(Duration::from_millis(150)), |_, _| {});
+        let spark = Spark::Pause(Duration::from_millis(150));
+        at_every_step(round_trip, host, spark, |_, _| {});
     }
 }
 
@@ -100,7 +120,7 @@ fn a_short_cut_at_every_step_loses_no_move() {
         back_after: Duration::from_millis(20),
     };
     for host in [SOURCE, TARGET] {
-        at_every_step(host, Spark::Cut(outage), |outcome, what| {
+        at_every_step(round_trip, host, Spark::Cut(outage), |outcome, what| {
             for (relocation, facts) in outcome.oracle.moves() {
                 assert!(facts.succeeded, "{what}: {relocation} {facts:?}");
             }
@@ -117,6 +137,6 @@ fn a_long_cut_at_every_step_never_makes_two_owners() {
         back_after: Duration::from_millis(300),
     };
     for host in [SOURCE, TARGET] {
-        at_every_step(host, Spark::Cut(outage), |_, _| {});
+        at_every_step(round_trip, host, Spark::Cut(outage), |_, _| {});
     }
 }

@@ -46,7 +46,7 @@ impl Host {
             routing_id: shared.cast.node(plan.to)?.clone(),
         };
         let repository = Arc::clone(&self.repository);
-        let until = self.location_now().plus(Duration::from_millis(300));
+        let until = self.location_now().after(Duration::from_millis(300));
         self.ask(shared, async move {
             let found = async {
                 let row = repository.read(&key, until).await?;

@@ -116,7 +116,7 @@ impl Host {
         outbox.look_at = None;
         let key = shared.cast.key(actor)?;
         let margin = shared.plan.lease.fencing_margin();
-        let until = self.location_now().plus(Duration::from_millis(200));
+        let until = self.location_now().after(Duration::from_millis(200));
         let repository = std::sync::Arc::clone(&self.repository);
         self.ask(shared, async move {
             let found = repository.live_route(&key, margin, until).await;

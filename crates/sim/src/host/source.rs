@@ -530,7 +530,7 @@ impl Host {
     fn read_for_source(&self, relocation: RelocationId, shared: &Shared) -> Result<()> {
         let actor = self.actor_of_move(relocation)?;
         let key = shared.cast.key(actor)?;
-        let until = self.location_now().plus(Duration::from_millis(100));
+        let until = self.location_now().after(Duration::from_millis(100));
         let repository = Arc::clone(&self.repository);
         self.ask(shared, async move {
             let found = repository.read(&key, until).await;

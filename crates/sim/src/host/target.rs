@@ -403,7 +403,7 @@ impl Host {
 
     fn read_for_target(&self, actor: ActorIndex, shared: &Shared) -> Result<()> {
         let key = shared.cast.key(actor)?;
-        let until = self.location_now().plus(Duration::from_millis(100));
+        let until = self.location_now().after(Duration::from_millis(100));
         let repository = Arc::clone(&self.repository);
         self.ask(shared, async move {
             let found = repository.read(&key, until).await;
@@ -490,7 +490,7 @@ impl Host {
         let phase = RelocationPhase::Committed;
         let payload = rows::moved(steady, order.identity(), order.target(), phase)?;
         let target = PreparedTarget::new(self.held.clone(), payload)?;
-        let until = self.location_now().plus(Duration::from_millis(120));
+        let until = self.location_now().after(Duration::from_millis(120));
         let repository = Arc::clone(&self.repository);
         self.ask(shared, async move {
             let done = repository.new_owner(&target, &row, until).await;
@@ -651,7 +651,7 @@ impl Host {
             }
             _ => steady,
         };
-        let until = self.location_now().plus(Duration::from_millis(150));
+        let until = self.location_now().after(Duration::from_millis(150));
         let repository = Arc::clone(&self.repository);
         let held = self.held.clone();
         self.ask(shared, async move {
