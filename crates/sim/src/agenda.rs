@@ -9,7 +9,7 @@ use spotlane_wire::frozen::FrozenRecord;
 
 use crate::faults::Fault;
 use crate::network::HostIndex;
-use crate::observation::{Answer, MessageId, SenderIndex};
+use crate::observation::{Answer, Loss, MessageId, SenderIndex};
 use crate::workload::MovePlan;
 
 /// What travels between two hosts.
@@ -20,8 +20,8 @@ pub enum Packet {
     Command {
         /// Its frames.
         frames: Vec<Bytes>,
-        /// The message that is lost with it, if it carries one that nobody resends.
-        message: Option<MessageId>,
+        /// The message in it, and what its loss means.
+        carries: Option<(MessageId, Loss)>,
     },
     /// A message, and how often it was forwarded.
     Message {
@@ -57,10 +57,12 @@ impl Packet {
     }
 
     /// The message that is lost with it.
-    pub fn message(&self) -> Option<MessageId> {
+    pub fn carries(&self) -> Option<(MessageId, Loss)> {
         match self {
-            Self::Command { message, .. } => *message,
-            Self::Message { record, .. } => crate::cast::message_of(record),
+            Self::Command { carries, .. } => *carries,
+            Self::Message { record, .. } => {
+                crate::cast::message_of(record).map(|message| (message, Loss::Cut))
+            }
             // A lost answer is no lost message: the caller's own deadline ends its wait.
             Self::Terminal { .. } | Self::Notice { .. } => None,
         }
@@ -69,10 +71,7 @@ impl Packet {
 
 /// One thing that will happen.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the world carries out each of them"
-)]
+#[expect(clippy::exhaustive_enums, reason = "the world carries out each of them")]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Event {
     /// A packet arrives, if its connection still stands.

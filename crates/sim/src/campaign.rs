@@ -63,6 +63,10 @@ pub struct Row {
     pub moves: u64,
     /// Those whose operation succeeded.
     pub moves_succeeded: u64,
+    /// Those whose target went on without a cutover.
+    pub fell_back: u64,
+    /// Those that the source gave up without having seen a commit.
+    pub unavailable: u64,
     /// Their messages.
     pub messages: u64,
     /// Those that were handled.
@@ -89,6 +93,8 @@ impl Tally {
         for (_, facts) in outcome.oracle.moves() {
             row.moves += 1;
             row.moves_succeeded += u64::from(facts.succeeded);
+            row.fell_back += u64::from(facts.fell_back);
+            row.unavailable += u64::from(facts.was_given_up());
         }
         for (_, facts) in outcome.oracle.messages() {
             row.messages += 1;

@@ -49,19 +49,14 @@ impl Climate {
 
 /// One thing that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the world carries out each of them"
-)]
+#[expect(clippy::exhaustive_enums, reason = "the world carries out each of them")]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Fault {
     /// The connection of two hosts is cut. Each side notices after its own while.
     Cut {
         a: HostIndex,
         b: HostIndex,
-        noticed_by_a: Duration,
-        noticed_by_b: Duration,
-        back_after: Duration,
+        outage: Outage,
     },
     /// The ways between two hosts become slow and uneven.
     Slow {
@@ -70,11 +65,7 @@ pub enum Fault {
         by: Duration,
     },
     /// The next operations of a host with the store go wrong.
-    StoreLoses {
-        at: HostIndex,
-        what: Lost,
-        next: u64,
-    },
+    StoreLoses { at: HostIndex, what: Lost, next: u64 },
     /// The store cannot be reached from a host.
     StoreAway { at: HostIndex, during: Duration },
     /// Answers of the store come late.
@@ -88,8 +79,12 @@ pub enum Fault {
     Pause { at: HostIndex, during: Duration },
     /// A process dies.
     Crash { at: HostIndex },
-    /// A process dies in the middle of its driver's work, after this many more steps.
-    CrashAfterSteps { at: HostIndex, steps: u64 },
+    /// Something happens in the middle of the work of a host's driver, after this many more steps of it.
+    AfterSteps {
+        at: HostIndex,
+        steps: u64,
+        spark: Spark,
+    },
     /// The next capture of an Actor fails.
     CaptureFails { actor: ActorIndex },
     /// The next restores of an Actor fail.
@@ -100,6 +95,42 @@ pub enum Fault {
     SlowHandlers { actor: ActorIndex, by: Duration },
     /// A host begins to shut down: its own moves are told so.
     Shutdown { at: HostIndex },
+}
+
+/// What happens at a step of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the host carries out each of them")]
+pub enum Spark {
+    /// The process dies.
+    Die,
+    /// The process stands still, once the event is done.
+    Pause(Duration),
+    /// The connection to the other side of the move is cut.
+    Cut(Outage),
+}
+
+/// How a connection is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "tests build their own")]
+pub struct Outage {
+    /// When the host notices.
+    pub noticed_here: Duration,
+    /// When the peer notices.
+    pub noticed_there: Duration,
+    /// When there is a new connection.
+    pub back_after: Duration,
+}
+
+impl Outage {
+    fn draw(random: &mut Random) -> Self {
+        // Most cuts are shorter than the cutover wait, some much longer.
+        let longest = if random.percent(70) { 60_000 } else { 900_000 };
+        Self {
+            noticed_here: random.micros(0, 20_000),
+            noticed_there: random.micros(0, 20_000),
+            back_after: random.micros(500, longest),
+        }
+    }
 }
 
 /// What is lost on the way to the store.
@@ -197,15 +228,15 @@ fn network(random: &mut Random, scope: Scope) -> Fault {
         let by = random.micros(1_000, 60_000);
         return Fault::Slow { a, b, by };
     }
-    // Most cuts are shorter than the cutover wait, some much longer.
-    let longest = if random.percent(70) { 60_000 } else { 900_000 };
-    Fault::Cut {
-        a,
-        b,
-        noticed_by_a: random.micros(0, 20_000),
-        noticed_by_b: random.micros(0, 20_000),
-        back_after: random.micros(500, longest),
+    let outage = Outage::draw(random);
+    if random.percent(70) {
+        return Fault::AfterSteps {
+            at: a,
+            steps: random.between(1, 60),
+            spark: Spark::Cut(outage),
+        };
     }
+    Fault::Cut { a, b, outage }
 }
 
 fn store(random: &mut Random, scope: Scope) -> Fault {
@@ -242,9 +273,14 @@ fn process(random: &mut Random, scope: Scope) -> Fault {
     let at = host(random, scope);
     match random.below(6) {
         5 => Fault::Shutdown { at },
-        0 | 1 => Fault::CrashAfterSteps {
+        0 | 1 => Fault::AfterSteps {
             at,
-            steps: random.between(1, 40),
+            steps: random.between(1, 60),
+            spark: if random.percent(50) {
+                Spark::Die
+            } else {
+                Spark::Pause(random.micros(1_000, 400_000))
+            },
         },
         2 => Fault::Crash { at },
         3 => Fault::Pause {

@@ -30,6 +30,7 @@ pub mod oracle;
 pub mod plan;
 pub mod random;
 mod ready;
+pub mod scenario;
 pub mod shared;
 pub mod store;
 pub mod trace;

@@ -38,7 +38,7 @@ macro_rules! mutants {
 
 mutants! {
     /// The target serves as soon as it has answered that it is ready.
-    OpenBeforeCommit = "open-before-commit" caught by "one-owner";
+    OpenBeforeCommit = "open-before-commit" caught by "no-handler-before-commit";
     /// The target takes an unanswered commit for a success.
     UnknownIsSuccess = "unknown-is-success" caught by "no-handler-before-commit";
     /// The source serves again when the connection is lost after the boundary.
@@ -55,8 +55,8 @@ mutants! {
     ForwardTwice = "forward-twice" caught by "exactly-once";
     /// A message at the old address is dropped silently.
     DropAtOldAddress = "drop-at-old-address" caught by "exactly-once";
-    /// What arrives at the target before it serves goes past the backlog.
-    OvertakeBacklog = "overtake-backlog" caught by "sender-order";
+    /// The relay goes before the saved work at the target.
+    MergeBackwards = "merge-backwards" caught by "sender-order";
     /// The state is not restored.
     ForgetState = "forget-state" caught by "state-lineage";
     /// The timer begins anew at the target.

@@ -42,10 +42,7 @@ pub enum Work {
 
 /// Where an arriving message went (RL-170).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "closed by the order of inbound dispatch"
-)]
+#[expect(clippy::exhaustive_enums, reason = "closed by the order of inbound dispatch")]
 pub enum Place {
     /// The queue of the owner.
     Queue,
@@ -73,15 +70,14 @@ pub enum Answer {
 
 /// Why a message will not be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "what the contract allows a message to be lost by"
-)]
+#[expect(clippy::exhaustive_enums, reason = "what the contract allows a message to be lost by")]
 pub enum Loss {
     /// It never left its sender: no route or no connection. The sender knows.
     NotSubmitted,
     /// The connection that carried it was cut.
     Cut,
+    /// The same, as part of the batch before the boundary, which is sent again while its window is open (RL-134).
+    BatchCut,
     /// The process that held it died.
     Crash,
     /// Whoever received it could not serve or forward it, and said so.
@@ -104,10 +100,7 @@ pub enum Side {
 
 /// A step of a unit that no stage names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "what a driver does for the machines"
-)]
+#[expect(clippy::exhaustive_enums, reason = "what a driver does for the machines")]
 pub enum Step {
     /// The admission seal was applied.
     Sealed,
@@ -143,10 +136,7 @@ pub enum Step {
 
 /// One thing that was seen.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "every reader decides about every kind"
-)]
+#[expect(clippy::exhaustive_enums, reason = "every reader decides about every kind")]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Observation {
     /// A sender issued a message.

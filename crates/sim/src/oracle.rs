@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use spotlane_relocation::diagnostic::Diagnostic;
-use spotlane_relocation::source::SourceStage;
+use spotlane_relocation::source::{MoveFailure, SourceStage};
 use spotlane_types::id::RelocationId;
 
 use crate::network::HostIndex;
@@ -54,19 +54,20 @@ pub struct MoveFacts {
     pub finished: u32,
     /// Whether that was a success.
     pub succeeded: bool,
-    /// How far its source got.
-    pub reached: Option<SourceStage>,
+    /// Why it was none.
+    pub failure: Option<MoveFailure>,
+    /// The stages of its source.
+    pub stages: BTreeSet<SourceStage>,
     /// Whether it went on without a cutover (TGT-21): no order is promised from there.
     pub fell_back: bool,
 }
 
 impl MoveFacts {
-    /// Whether the source gave it up: it waited until its limit and saw no commit (SRC-12, SRC-23).
-    pub fn may_be_lost(&self) -> bool {
-        matches!(
-            self.reached,
-            Some(SourceStage::Reconciling | SourceStage::Unavailable | SourceStage::Ended)
-        )
+    /// Whether the source gave it up: it came to its limit, or to its end, and never saw a commit (SRC-22, SRC-23).
+    pub fn was_given_up(&self) -> bool {
+        let gave_up = [SourceStage::Unavailable, SourceStage::Ended];
+        let followed = self.stages.contains(&SourceStage::FollowOnly);
+        !followed && gave_up.iter().any(|stage| self.stages.contains(stage))
     }
 }
 
@@ -176,7 +177,8 @@ impl Oracle {
                     to: *to,
                     finished: 0,
                     succeeded: false,
-                    reached: None,
+                    failure: None,
+                    stages: BTreeSet::new(),
                     fell_back: false,
                 };
                 self.moves.insert(*relocation, facts);
@@ -187,18 +189,22 @@ impl Oracle {
                 if let Some(facts) = self.moves.get_mut(relocation) {
                     facts.finished = facts.finished.saturating_add(1);
                     facts.succeeded = result.is_ok();
+                    facts.failure = result.err();
                 }
             }
-            Observation::MoveRefused { relocation, .. } => {
+            Observation::MoveRefused {
+                relocation, why, ..
+            } => {
                 if let Some(facts) = self.moves.get_mut(relocation) {
                     facts.finished = facts.finished.saturating_add(1);
+                    facts.failure = Some(*why);
                 }
             }
             Observation::Source {
                 relocation, stage, ..
             } => {
                 if let Some(facts) = self.moves.get_mut(relocation) {
-                    facts.reached = facts.reached.max(Some(*stage));
+                    facts.stages.insert(*stage);
                 }
             }
             Observation::Diagnosed {

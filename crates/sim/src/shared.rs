@@ -10,6 +10,7 @@ use spotlane_types::time::Monotonic;
 use crate::agenda::{Agenda, Event, Packet};
 use crate::cast::Cast;
 use crate::executor::Handle;
+use crate::faults::Outage;
 use crate::host::StoreAnswer;
 use crate::mutant::Mutant;
 use crate::network::{HostIndex, Network};
@@ -177,10 +178,26 @@ impl Shared {
                 packet,
             };
             self.agenda.add(at, event);
-        } else if let Some(message) = packet.message() {
-            self.lose(message, Loss::Cut);
+        } else if let Some((message, loss)) = packet.carries() {
+            self.lose(message, loss);
         }
         Submit::Taken(at)
+    }
+
+    /// Cuts a connection; each side notices after its own while, and there is a new one later.
+    pub fn cut(&mut self, a: HostIndex, b: HostIndex, outage: Outage) {
+        let Some(connection) = self.network.cut(a, b) else {
+            return;
+        };
+        self.see(Observation::Cut { a, b });
+        let down = |at, peer| Event::LinkDown {
+            at,
+            peer,
+            connection,
+        };
+        self.after(outage.noticed_here, down(a, b));
+        self.after(outage.noticed_there, down(b, a));
+        self.after(outage.back_after, Event::Reconnect { a, b });
     }
 
     /// Notes that a request or one-way message cannot be served here, and says what to send back.

@@ -20,13 +20,13 @@ use spotlane_types::time::UnixMillis;
 use crate::agenda::Event;
 use crate::cast::Cast;
 use crate::executor::{Executor, Owner};
-use crate::faults::{Fault, Lost};
+use crate::faults::{Fault, Lost, Outage};
 use crate::host::lane::{ActorState, Lane, Timer};
 use crate::host::{Host, HostEvent, Life, route_of, steady};
 use crate::invariants::{self, Invariant, Lease, OwnerRow, View, Violation};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Loss, Observation};
+use crate::observation::{ActorIndex, Observation};
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::random::Random;
@@ -35,6 +35,9 @@ use crate::shared::Shared;
 use crate::store::{HostTime, memory};
 use crate::trace::{Keep, Trace};
 use crate::workload::MovePlan;
+
+/// The repository of the truth does not give up.
+const NEVER: Monotonic = Monotonic::from_origin(Duration::MAX);
 
 /// More events than any world needs: beyond it something goes round in circles.
 const EVENTS_MAX: u64 = 400_000;
@@ -72,6 +75,10 @@ pub struct Outcome {
     pub seen: Vec<(Duration, Observation)>,
     /// How many events there were.
     pub events: u64,
+    /// How many steps the driver of each host made.
+    pub steps: Vec<u64>,
+    /// Who serves each Actor at the end.
+    pub servers: Vec<Option<HostIndex>>,
 }
 
 /// A world on its way.
@@ -154,7 +161,7 @@ impl World {
         let held = now_or_never(keeper.claim())??;
         let repository = Repository::new(store, time.clone());
         let node = descriptor(cast, index, &held)?;
-        now_or_never(repository.publish(&held, node, Monotonic::from_origin(Duration::MAX)))??;
+        now_or_never(repository.publish(&held, node, NEVER))??;
         Ok(held)
     }
 
@@ -193,7 +200,7 @@ impl World {
             mesh_name: cast.mesh.clone(),
             routing_id: cast.node(home)?.clone(),
         };
-        let until = Monotonic::from_origin(Duration::MAX);
+        let until = NEVER;
         let repository = Repository::new(self.shared.memory.clone(), host.time().clone());
         let candidate = now_or_never(repository.candidate(&name, until))??;
         let candidate = candidate.context("a node that was just published")?;
@@ -259,13 +266,23 @@ impl World {
         if self.violations.is_empty() {
             self.judge_end();
         }
+        let servers = self.servers();
         Ok(Outcome {
             violations: self.violations,
             oracle: self.oracle,
             trace: self.trace,
             seen: self.seen,
+            servers,
+            steps: self.hosts.iter().map(Host::steps).collect(),
             events: self.events,
         })
+    }
+
+    fn servers(&self) -> Vec<Option<HostIndex>> {
+        let actors = self.shared.plan.actor_indices();
+        actors
+            .map(|actor| self.hosts.iter().find(|host| host.serves(actor)).map(Host::index))
+            .collect()
     }
 
     fn tell(&mut self, host: HostIndex, event: HostEvent) -> Result<()> {
@@ -274,8 +291,11 @@ impl World {
         };
         let lived = one.life() != Life::Dead;
         one.take(event, &mut self.shared)?;
+        let pause = one.take_pause();
         if lived && one.life() == Life::Dead {
             self.bury(host);
+        } else if let Some(during) = pause {
+            self.pause(host, during);
         }
         Ok(())
     }
@@ -296,8 +316,8 @@ impl World {
                     };
                     return self.tell(to, event);
                 }
-                if let Some(message) = packet.message() {
-                    self.shared.lose(message, Loss::Cut);
+                if let Some((message, loss)) = packet.carries() {
+                    self.shared.lose(message, loss);
                 }
                 Ok(())
             }
@@ -326,7 +346,10 @@ impl World {
             }
             Event::Resume { at } => self.resume(at),
             Event::Heal => self.heal(),
-            Event::Renew => self.renew(),
+            Event::Renew => {
+                self.renew();
+                Ok(())
+            }
         }
     }
 
@@ -384,52 +407,25 @@ impl World {
         self.tell(b, event)
     }
 
-    fn cut(
-        &mut self,
-        a: HostIndex,
-        b: HostIndex,
-        noticed_by_a: Duration,
-        noticed_by_b: Duration,
-    ) -> bool {
-        let Some(connection) = self.shared.network.cut(a, b) else {
-            return false;
-        };
-        self.shared.see(Observation::Cut { a, b });
-        let down = |at, peer| Event::LinkDown {
-            at,
-            peer,
-            connection,
-        };
-        self.shared.after(noticed_by_a, down(a, b));
-        self.shared.after(noticed_by_b, down(b, a));
-        true
-    }
-
     /// A process has died: its tasks and its connections with it.
     fn bury(&mut self, host: HostIndex) {
         self.executor.kill(Owner::Process(host.0));
         self.shared.see(Observation::Crashed { at: host });
         for peer in self.shared.plan.host_indices() {
             if peer != host {
-                let noticed = self.shared.random.micros(100, 30_000);
-                self.cut(host, peer, Duration::ZERO, noticed);
+                let outage = Outage {
+                    noticed_here: Duration::ZERO,
+                    noticed_there: self.shared.random.micros(100, 30_000),
+                    back_after: self.shared.plan.end_at,
+                };
+                self.shared.cut(host, peer, outage);
             }
         }
     }
 
     fn fail(&mut self, fault: Fault) -> Result<()> {
         match fault {
-            Fault::Cut {
-                a,
-                b,
-                noticed_by_a,
-                noticed_by_b,
-                back_after,
-            } => {
-                if self.cut(a, b, noticed_by_a, noticed_by_b) {
-                    self.shared.after(back_after, Event::Reconnect { a, b });
-                }
-            }
+            Fault::Cut { a, b, outage } => self.shared.cut(a, b, outage),
             Fault::Slow { a, b, by } => self.shared.network.slow(a, b, by),
             Fault::Pause { at, during } => self.pause(at, during),
             Fault::Crash { at } => {
@@ -460,9 +456,9 @@ impl World {
                     host.damage_chunk();
                 }
             }
-            Fault::CrashAfterSteps { at, steps } => {
+            Fault::AfterSteps { at, steps, spark } => {
                 if let Some(host) = self.hosts.get_mut(at.0) {
-                    host.light_fuse(steps);
+                    host.light_fuse(steps, spark);
                 }
             }
             Fault::StoreLoses { at, what, next } => {
@@ -550,15 +546,18 @@ impl World {
         Ok(())
     }
 
-    fn renew(&mut self) -> Result<()> {
+    fn renew(&mut self) {
         let plan = Arc::clone(&self.shared.plan);
         for a in plan.host_indices() {
             for b in plan.host_indices().filter(|b| *b > a) {
-                self.cut(a, b, Duration::ZERO, Duration::ZERO);
-                self.connect(a, b)?;
+                let outage = Outage {
+                    noticed_here: Duration::ZERO,
+                    noticed_there: Duration::ZERO,
+                    back_after: Duration::ZERO,
+                };
+                self.shared.cut(a, b, outage);
             }
         }
-        Ok(())
     }
 
     /// Shows everything that was seen to oracle, trace and invariants.
@@ -633,23 +632,16 @@ impl Truth {
 
     fn row(&self, shared: &Shared, actor: ActorIndex) -> Option<OwnerRow> {
         let key = shared.cast.key(actor).ok()?;
-        let read = now_or_never(self.rows.read(&key, Monotonic::from_origin(Duration::MAX)))
-            .ok()?
-            .ok()?;
+        let read = now_or_never(self.rows.read(&key, NEVER)).ok()?.ok()?;
         let Authority::Active(active) = read else {
             return None;
         };
         let row = active.row();
         let lease = now_or_never(self.leases.read(&row.owner_id)).ok()?.ok()?;
-        let lives =
-            lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
+        let lives = lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
         Some(OwnerRow {
             owner: shared.cast.host_of(&active.payload().owner_node_rid)?,
-            phase: active
-                .payload()
-                .relocation_state
-                .as_ref()
-                .map(|state| state.phase),
+            phase: active.payload().relocation_state.as_ref().map(|state| state.phase),
             generation: row.authority_owner_generation,
             lease: if lives { Lease::Live } else { Lease::Ended },
         })

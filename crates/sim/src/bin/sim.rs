@@ -46,11 +46,7 @@ fn main() -> ExitCode {
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Arguments> {
     let mut arguments = Arguments::default();
     while let Some(word) = words.next() {
-        let mut value = || {
-            words
-                .next()
-                .with_context(|| format!("{word} needs a value"))
-        };
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
             "--seed" => arguments.seed = Some(value()?.parse().context("a seed is a number")?),
             "--seeds" => {
@@ -92,10 +88,7 @@ fn replay(seed: u64, mutant: Option<Mutant>) -> Result<bool> {
     match run_seed(seed, options)? {
         (outcome, None) => {
             print!("{}", outcome.trace.text());
-            println!(
-                "fingerprint {:016x}, no violation",
-                outcome.trace.fingerprint()
-            );
+            println!("fingerprint {:016x}, no violation", outcome.trace.fingerprint());
             Ok(true)
         }
         (outcome, Some(failure)) => {
@@ -119,9 +112,7 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
     print_table(&tally);
     let mut shown: BTreeMap<&str, u32> = BTreeMap::new();
     for failure in &tally.failures {
-        let times = shown
-            .entry(failure.invariant.unwrap_or("defect"))
-            .or_default();
+        let times = shown.entry(failure.invariant.unwrap_or("defect")).or_default();
         *times += 1;
         if *times <= FAILURES_SHOWN {
             print_failure(failure);
@@ -134,22 +125,30 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
 }
 
 fn print_table(tally: &Tally) {
-    println!(
-        "{:<10} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>9}",
-        "climate", "worlds", "events", "moves", "ended", "messages", "handled", "broken"
-    );
+    let titles = [
+        "worlds", "events", "moves", "ended", "fallback", "unavail", "messages", "handled", "broken",
+    ];
+    print!("{:<8}", "climate");
+    for title in titles {
+        print!(" {title:>9}");
+    }
+    println!();
     for (climate, row) in &tally.rows {
-        println!(
-            "{:<10} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>9}",
-            format!("{climate:?}"),
+        print!("{:<8}", format!("{climate:?}"));
+        for number in [
             row.worlds,
             row.events,
             row.moves,
             row.moves_succeeded,
+            row.fell_back,
+            row.unavailable,
             row.messages,
             row.handled,
-            row.broken
-        );
+            row.broken,
+        ] {
+            print!(" {number:>9}");
+        }
+        println!();
     }
 }
 

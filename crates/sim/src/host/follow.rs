@@ -34,6 +34,8 @@ pub(super) struct Following {
     registry: FollowRegistry,
     /// How often a message was forwarded before it came here.
     hops: BTreeMap<MessageId, u8>,
+    /// Whether routes are kept beyond their time: a mutant.
+    keeps: bool,
     /// Notices that leave late.
     notices: Vec<(Duration, HostIndex, Vec<Bytes>)>,
 }
@@ -47,7 +49,8 @@ impl Following {
 
     /// When a route ends or a late notice leaves.
     pub(super) fn next_at(&self) -> Option<Duration> {
-        let routes = self.registry.next_deadline().map(since_origin);
+        let routes = self.registry.next_deadline().filter(|_| !self.keeps);
+        let routes = routes.map(since_origin);
         let notices = self.notices.iter().map(|(at, _, _)| *at).min();
         [routes, notices].into_iter().flatten().min()
     }
@@ -104,10 +107,7 @@ impl Host {
         row: &AuthorityView,
         until: Monotonic,
     ) -> Result<()> {
-        let unit = self
-            .sources
-            .get(&relocation)
-            .context("a move of this host")?;
+        let unit = self.sources.get(&relocation).context("a move of this host")?;
         let tenure = unit.tenure.as_ref().and_then(route_of);
         let source = tenure.context("the tenure that a move ended")?;
         let target = route_to(&source, row);
@@ -122,7 +122,9 @@ impl Host {
     /// A route has ended. Routes end by their own time, so that the end of an earlier move does not take the route of
     /// a later one away.
     pub(super) fn expire_follow(&mut self, shared: &Shared) {
-        if !shared.has(Mutant::KeepFollow) {
+        if shared.has(Mutant::KeepFollow) {
+            self.following.keeps = true;
+        } else {
             self.following.registry.expire(monotonic(shared.now()));
         }
     }
@@ -133,7 +135,11 @@ impl Host {
     }
 
     /// Sends a message on to the owner that the committed row names.
-    pub(super) fn forward(&mut self, record: Box<FrozenRecord>, shared: &mut Shared) -> Result<()> {
+    pub(super) fn forward(
+        &mut self,
+        record: Box<FrozenRecord>,
+        shared: &mut Shared,
+    ) -> Result<()> {
         let (Some(message), Some(address)) = (message_of(&record), address_of(&record)) else {
             return Ok(());
         };
@@ -142,10 +148,7 @@ impl Host {
             actor: address.clone(),
         };
         let now = monotonic(shared.now());
-        let hop = self
-            .following
-            .registry
-            .hop(now, &addressed, HopCount::new(hops)?);
+        let hop = self.following.registry.hop(now, &addressed, HopCount::new(hops)?);
         match hop {
             Ok(hop) => self.take_hop(record, message, &hop, shared),
             Err(refusal) => {
@@ -163,10 +166,7 @@ impl Host {
         shared: &mut Shared,
     ) -> Result<()> {
         let fence = fence_of(&hop.target).context("a route to an Actor")?;
-        let to = shared
-            .cast
-            .host_of(&fence.target_node_rid)
-            .unwrap_or(self.index);
+        let to = shared.cast.host_of(&fence.target_node_rid).unwrap_or(self.index);
         shared.see(Observation::Forwarded {
             message,
             at: self.index,
@@ -194,7 +194,12 @@ impl Host {
     }
 
     /// RL-160, RL-162: one notice for each route, to whoever took the detour.
-    fn tell_sender(&mut self, record: &FrozenRecord, hop: &Hop, shared: &mut Shared) -> Result<()> {
+    fn tell_sender(
+        &mut self,
+        record: &FrozenRecord,
+        hop: &Hop,
+        shared: &mut Shared,
+    ) -> Result<()> {
         let (Some(sender), Some(operation)) =
             (shared.cast.sender_of(&record.source), record.operation_id)
         else {
@@ -281,10 +286,7 @@ impl Host {
         };
         let object = AuthorityKey::Actor(fence.actor.actor_id.clone());
         let now = self.location_now();
-        let tenure = self
-            .cache
-            .get(&object, now)
-            .map(|route| route.tenure.clone());
+        let tenure = self.cache.get(&object, now).map(|route| route.tenure.clone());
         let cached = tenure.as_ref().and_then(route_of);
         match (judge(&follow.route, cached.as_ref()), tenure) {
             (NoticeJudgment::Remove, Some(tenure)) => {

@@ -62,7 +62,7 @@ impl Host {
         let actor = actor_of(&record, shared)?;
         let target = self.targets.get(&actor);
         let queued = target.is_some_and(|unit| unit.queue_registered);
-        if queued && !shared.has(Mutant::OvertakeBacklog) {
+        if queued {
             self.accept(&record, Place::Temporary, shared);
             let event = TargetEvent::Arrived(Arrival { record, hops });
             self.jobs.push_back(Job::Target(actor, event));
@@ -225,6 +225,9 @@ impl Host {
             let caller = shared.cast.sender_of(&record.source);
             let caller = caller.context("a request without a caller")?;
             self.answer(caller, message, Answer::Reply, shared);
+            if shared.has(Mutant::AnswerTwice) {
+                self.answer(caller, message, Answer::Reply, shared);
+            }
         }
         Ok(())
     }
@@ -261,17 +264,8 @@ impl Host {
             return Ok(());
         };
         let work = item.work().context("work without a name")?;
-        let slow = self
-            .troubles
-            .get(&actor)
-            .map(|trouble| trouble.slow)
-            .unwrap_or_default();
-        let handler = shared
-            .plan
-            .actors
-            .get(actor.0)
-            .map(|plan| plan.handler)
-            .unwrap_or_default();
+        let slow = self.troubles.get(&actor).map(|trouble| trouble.slow).unwrap_or_default();
+        let handler = shared.plan.actors.get(actor.0).map(|plan| plan.handler).unwrap_or_default();
         let most = u64::try_from(handler.as_micros()).unwrap_or(u64::MAX);
         let until = shared.now() + shared.random.micros(20, most.max(20)) + slow;
         lane.running = Some(Running { item, until });

@@ -32,6 +32,7 @@ use spotlane_types::id::RelocationId;
 
 use crate::agenda::{Event, Packet};
 use crate::executor::Owner;
+use crate::faults::Spark;
 use crate::network::HostIndex;
 use crate::observation::{ActorIndex, MessageId, SenderIndex};
 use crate::random::Random;
@@ -178,8 +179,11 @@ struct Trouble {
 pub struct Host {
     index: HostIndex,
     life: Life,
-    /// How many more steps the process lives.
-    fuse: Option<u64>,
+    /// What happens after how many more steps.
+    fuses: Vec<(u64, Spark)>,
+    /// How long it is to stand still when the event is done.
+    pause_wanted: Option<Duration>,
+    steps: u64,
     /// What came while it was paused.
     backlog: VecDeque<HostEvent>,
     time: HostTime,
@@ -217,7 +221,12 @@ impl Host {
     ///
     /// # Errors
     /// The settings of the world contradict each other.
-    pub fn new(index: HostIndex, shared: &Shared, time: HostTime, held: HeldLease) -> Result<Self> {
+    pub fn new(
+        index: HostIndex,
+        shared: &Shared,
+        time: HostTime,
+        held: HeldLease,
+    ) -> Result<Self> {
         let root = Random::new(shared.plan.seed).fork(&format!("store {}", index.0));
         let store = RemoteStore::new(shared.memory.clone(), shared.handle.clone(), root);
         let owner = shared.cast.owner(index)?.clone();
@@ -228,7 +237,9 @@ impl Host {
         Ok(Self {
             index,
             life: Life::Running,
-            fuse: None,
+            fuses: Vec::new(),
+            pause_wanted: None,
+            steps: 0,
             backlog: VecDeque::new(),
             time,
             store,
@@ -407,14 +418,24 @@ impl Host {
         });
     }
 
-    /// One step of the driver; `false` when the process dies here.
-    fn step(&mut self) -> bool {
-        if let Some(fuse) = &mut self.fuse {
-            if *fuse == 0 {
-                self.life = Life::Dead;
-                return false;
+    /// One step of the driver for a move with `peer`; `false` when the process dies here.
+    fn step(&mut self, peer: Option<HostIndex>, shared: &mut Shared) -> bool {
+        self.steps = self.steps.saturating_add(1);
+        let mut due = Vec::new();
+        self.fuses.retain_mut(|(steps, spark)| {
+            *steps = steps.saturating_sub(1);
+            if *steps == 0 {
+                due.push(*spark);
             }
-            *fuse = fuse.saturating_sub(1);
+            *steps > 0
+        });
+        for spark in due {
+            match (spark, peer) {
+                (Spark::Die, _) => self.life = Life::Dead,
+                (Spark::Pause(during), _) => self.pause_wanted = Some(during),
+                (Spark::Cut(outage), Some(peer)) => shared.cut(self.index, peer, outage),
+                (Spark::Cut(_), None) => {}
+            }
         }
         self.life == Life::Running
     }
@@ -449,8 +470,7 @@ impl Host {
             self.jobs.push_back(job);
         }
         for actor in self.targets.keys() {
-            self.jobs
-                .push_back(Job::Target(*actor, TargetEvent::Shutdown));
+            self.jobs.push_back(Job::Target(*actor, TargetEvent::Shutdown));
         }
     }
 }
@@ -507,14 +527,19 @@ impl Host {
         self.life = Life::Dead;
     }
 
-    /// Its process dies after so many steps of its driver.
-    pub const fn light_fuse(&mut self, steps: u64) {
-        self.fuse = Some(steps);
+    /// Something happens to it after so many steps of its driver.
+    pub fn light_fuse(&mut self, steps: u64, spark: Spark) {
+        self.fuses.push((steps, spark));
     }
 
-    /// Puts the fuse out: everything has healed.
-    pub const fn put_out_fuse(&mut self) {
-        self.fuse = None;
+    /// How long it is to stand still now, if a step said so.
+    pub const fn take_pause(&mut self) -> Option<Duration> {
+        self.pause_wanted.take()
+    }
+
+    /// How many steps its driver has made.
+    pub const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Its process stands still.
@@ -563,7 +588,7 @@ impl Host {
     pub fn heal(&mut self) {
         self.troubles.clear();
         self.damaged_chunks = 0;
-        self.fuse = None;
+        self.fuses.clear();
     }
 
     /// Connections that it has.
@@ -582,10 +607,7 @@ impl Host {
             if unit.machine.stage() == SourceStage::Unavailable {
                 continue;
             }
-            left.push(format!(
-                "source of {relocation} in {:?}",
-                unit.machine.stage()
-            ));
+            left.push(format!("source of {relocation} in {:?}", unit.machine.stage()));
         }
         for (actor, unit) in &self.targets {
             if !unit.is_quiet() {
@@ -596,16 +618,10 @@ impl Host {
         left.extend(self.in_flight.residents());
         for (actor, lane) in &self.lanes {
             if lane.serves() && !lane.queue.is_empty() {
-                left.push(format!(
-                    "{} items in the queue of {actor:?}",
-                    lane.queue.len()
-                ));
+                left.push(format!("{} items in the queue of {actor:?}", lane.queue.len()));
             }
             if !lane.hold.is_empty() {
-                left.push(format!(
-                    "{} records in the hold of {actor:?}",
-                    lane.hold.len()
-                ));
+                left.push(format!("{} records in the hold of {actor:?}", lane.hold.len()));
             }
         }
         if !self.senders_idle() {

@@ -1,5 +1,6 @@
 //! Drives the source machines: one event in, every effect carried out in its order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,9 @@ use crate::agenda::Packet;
 use crate::cast::{kind_of, message_of};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, Side, Step};
+use crate::observation::{
+    ActorIndex, Answer, Kind, Loss, MessageId, Observation, Side, Step,
+};
 use crate::shared::{Shared, Submit, monotonic, since_origin};
 use crate::workload::Policy;
 
@@ -52,6 +55,10 @@ pub(super) struct SourceUnit {
     pub(super) tenure: Option<Tenure>,
     /// The move before it, whose follow route may still be there.
     pub(super) previous: Option<RelocationId>,
+    /// Whether everything before the boundary is with the machine.
+    closed: bool,
+    /// The messages of the batch before the boundary.
+    batch: BTreeSet<MessageId>,
     /// One-way messages that the machine has, in case it drops them.
     one_way: Vec<MessageId>,
 }
@@ -72,16 +79,15 @@ impl SourceUnit {
             drained: false,
             tenure: None,
             previous: None,
+            closed: false,
+            batch: BTreeSet::new(),
             one_way: Vec::new(),
         }
     }
 
     /// Whether its object has left, as far as this host will ever know.
     pub(super) fn is_behind(&self) -> bool {
-        matches!(
-            self.machine.stage(),
-            SourceStage::FollowOnly | SourceStage::Ended
-        )
+        matches!(self.machine.stage(), SourceStage::FollowOnly | SourceStage::Ended)
     }
 }
 
@@ -98,10 +104,17 @@ impl Host {
         let Some(unit) = self.sources.get_mut(&relocation) else {
             return Ok(());
         };
-        if let SourceEvent::Arrived(record) = &event
-            && kind_of(record) == Kind::Send
-        {
-            unit.one_way.extend(message_of(record));
+        match &event {
+            SourceEvent::Arrived(record) => {
+                if kind_of(record) == Kind::Send {
+                    unit.one_way.extend(message_of(record));
+                }
+                if !unit.closed {
+                    unit.batch.extend(message_of(record));
+                }
+            }
+            SourceEvent::HoldDrained => unit.closed = true,
+            _ => {}
         }
         if shared.has(Mutant::ReopenAfterBoundary)
             && matches!(event, SourceEvent::ConnectionLost(_))
@@ -126,8 +139,9 @@ impl Host {
         effects: Vec<SourceEffect>,
         shared: &mut Shared,
     ) -> Result<()> {
+        let peer = self.sources.get(&relocation).map(|unit| unit.target);
         for effect in effects {
-            if !self.step() {
+            if !self.step(peer, shared) {
                 return Ok(());
             }
             self.source_effect(relocation, effect, shared)?;
@@ -193,10 +207,7 @@ impl Host {
             .min()
     }
 
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one arm for each effect, most of one line"
-    )]
+    #[expect(clippy::too_many_lines, reason = "one arm for each effect, most of one line")]
     fn source_effect(
         &mut self,
         relocation: RelocationId,
@@ -206,11 +217,7 @@ impl Host {
         let at = self.index;
         match effect {
             SourceEffect::Entered(stage) => {
-                shared.see(Observation::Source {
-                    relocation,
-                    at,
-                    stage,
-                });
+                shared.see(Observation::Source { relocation, at, stage });
                 if matches!(stage, SourceStage::RelayReady | SourceStage::FollowOnly) {
                     self.tenure_ends(relocation);
                 }
@@ -255,8 +262,7 @@ impl Host {
             SourceEffect::RestoreQueue { held } => self.restore_queue(relocation, held),
             // Nothing was written before the commit, so nothing has to be undone (RL-28).
             SourceEffect::FixAbort => {
-                self.jobs
-                    .push_back(Job::Source(relocation, SourceEvent::AbortFixed));
+                self.jobs.push_back(Job::Source(relocation, SourceEvent::AbortFixed));
             }
             SourceEffect::ReleasePayload => self.release(relocation, shared),
             SourceEffect::FollowTo { row, until } => self.follow_to(relocation, &row, until)?,
@@ -266,19 +272,11 @@ impl Host {
             SourceEffect::Dropped { .. } => self.dropped(relocation, shared),
             SourceEffect::CleanUp(closing) => self.clean_up(relocation, closing, shared)?,
             SourceEffect::Finished(result) => {
-                shared.see(Observation::MoveFinished {
-                    relocation,
-                    at,
-                    result,
-                });
+                shared.see(Observation::MoveFinished { relocation, at, result });
             }
             SourceEffect::Refused(why) => self.refused(relocation, why, shared),
             SourceEffect::Diagnose(what) => {
-                shared.see(Observation::Diagnosed {
-                    relocation,
-                    at,
-                    what,
-                });
+                shared.see(Observation::Diagnosed { relocation, at, what });
             }
             SourceEffect::ReturnPermit | SourceEffect::Reached(_) | SourceEffect::Ignored(_) => {}
         }
@@ -317,13 +315,8 @@ impl Host {
             return;
         };
         let actor = unit.actor;
-        if self
-            .targets
-            .get(&actor)
-            .is_some_and(|target| target.began_before(unit))
-        {
-            self.jobs
-                .push_back(Job::Target(actor, TargetEvent::TenureEnded));
+        if self.targets.get(&actor).is_some_and(|target| target.began_before(unit)) {
+            self.jobs.push_back(Job::Target(actor, TargetEvent::TenureEnded));
         }
     }
 
@@ -425,10 +418,9 @@ impl Host {
 
     /// The one-way messages in the payload, in case the unit is lost with them.
     fn note_saved(&mut self, relocation: RelocationId, actor: ActorIndex, shared: &Shared) {
-        let (Some(lane), Some(unit)) = (
-            self.lanes.get_mut(&actor),
-            self.sources.get_mut(&relocation),
-        ) else {
+        let (Some(lane), Some(unit)) =
+            (self.lanes.get_mut(&actor), self.sources.get_mut(&relocation))
+        else {
             return;
         };
         for item in &lane.queue {
@@ -448,10 +440,7 @@ impl Host {
             return;
         };
         unit.drained = true;
-        let hold = self
-            .lanes
-            .get_mut(&unit.actor)
-            .map(|lane| std::mem::take(&mut lane.hold));
+        let hold = self.lanes.get_mut(&unit.actor).map(|lane| std::mem::take(&mut lane.hold));
         let mut hold = hold.unwrap_or_default();
         if shared.has(Mutant::ReverseHold) {
             hold = hold.into_iter().rev().collect();
@@ -463,8 +452,7 @@ impl Host {
             let event = SourceEvent::Arrived(Box::new(record));
             self.jobs.push_back(Job::Source(relocation, event));
         }
-        self.jobs
-            .push_back(Job::Source(relocation, SourceEvent::HoldDrained));
+        self.jobs.push_back(Job::Source(relocation, SourceEvent::HoldDrained));
     }
 
     /// The saved work is where it was; then what the machine held, then what the lane held (RB).
@@ -476,8 +464,7 @@ impl Host {
         if let Some(lane) = self.lanes.get_mut(&unit.actor) {
             let own = std::mem::take(&mut lane.hold);
             let back = held.into_iter().chain(own);
-            lane.queue
-                .extend(back.map(|record| Item::Message(Box::new(record))));
+            lane.queue.extend(back.map(|record| Item::Message(Box::new(record))));
         }
     }
 
@@ -575,17 +562,17 @@ impl Host {
         record: &Record,
         shared: &mut Shared,
     ) -> Result<Submit> {
-        let unit = self
-            .sources
-            .get(&relocation)
-            .context("a move of this host")?;
+        let unit = self.sources.get(&relocation).context("a move of this host")?;
         let to = unit.target;
         if self.links.get(&to) != Some(&connection) {
             return Ok(Submit::Failed);
         }
-        let message = match record {
-            // Before the boundary a batch is resent; behind it a relayed record is sent once.
-            Record::RelocationData(data) => message_of(&data.record),
+        let carries = match record {
+            // The batch before the boundary is sent again; a record behind it goes once.
+            Record::RelocationData(data) => message_of(&data.record).map(|message| {
+                let batch = unit.batch.contains(&message);
+                (message, if batch { Loss::BatchCut } else { Loss::Cut })
+            }),
             _ => None,
         };
         let chunk = matches!(record, Record::RelocationState(_));
@@ -594,7 +581,7 @@ impl Host {
             self.damaged_chunks = 0;
             super::target::damage(&mut frames);
         }
-        let packet = Packet::Command { frames, message };
+        let packet = Packet::Command { frames, carries };
         let sent = shared.send(self.index, to, Some(connection), packet);
         if let (true, Submit::Taken(until)) = (chunk, sent) {
             self.chunk_left(relocation, to, until, shared);

@@ -1,7 +1,10 @@
 //! After everything has healed, moves end: each operation has one result, and an Actor is served unless the contract
 //! lets it be unavailable (RL-94, RL-236, RL-239, RL-245).
 
+use spotlane_relocation::source::MoveFailure;
+
 use super::{Invariant, View};
+use crate::faults::Climate;
 use crate::observation::ActorIndex;
 
 /// See the module.
@@ -15,10 +18,7 @@ impl MovesSettle {
             return false;
         };
         let dead = view.oracle.has_crashed(row.owner);
-        let lost = view
-            .oracle
-            .moves()
-            .any(|(_, one)| one.actor == actor && one.may_be_lost());
+        let lost = view.oracle.moves().any(|(_, one)| one.actor == actor && one.was_given_up());
         dead || (!view.plan.climate.is_gentle() && lost)
     }
 }
@@ -36,6 +36,10 @@ impl Invariant for MovesSettle {
                     "the operation of {relocation} had {} results: {facts:?}",
                     facts.finished
                 ));
+            }
+            let refused = [None, Some(MoveFailure::Aborted), Some(MoveFailure::Disabled)];
+            if view.plan.climate == Climate::Calm && !refused.contains(&facts.failure) {
+                return Err(format!("nothing was wrong, but {relocation} failed: {facts:?}"));
             }
         }
         for actor in view.plan.actor_indices() {
