@@ -95,7 +95,6 @@ async fn run(command: Command) -> Result<(), Failure> {
 }
 
 async fn demo(args: demo::DemoArgs) -> Result<(), Failure> {
-    node::write_log(node::LogLevel::Error);
     let json = args.json;
     let verdict = demo::run(args)
         .await
