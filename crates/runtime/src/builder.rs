@@ -26,7 +26,7 @@ use crate::inbound::{Dispatcher, Inlet};
 use crate::lease::{self, OwnLease};
 use crate::policy::Policy;
 use crate::registry::{ActorType, Registry};
-use crate::relocation::{Moves, Pending};
+use crate::relocation::{HostMove, Moves, Pending};
 use crate::settings::{Checked, Settings, SettingsError};
 use crate::slots::Slots;
 use crate::state::StateCell;
@@ -233,6 +233,7 @@ impl HostBuilder {
             slots: Slots::new(),
             pending: Pending::default(),
             moves: Moves::new(settings.relocation),
+            host_move: HostMove::default(),
             routes: Mutex::new(RouteCache::new(
                 settings.routes,
                 settings.all.route_cache_capacity,

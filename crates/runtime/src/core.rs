@@ -25,7 +25,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
-use crate::relocation::{Moves, Pending};
+use crate::relocation::{HostMove, Moves, Pending};
 use crate::settings::Checked;
 use crate::shutdown::Shutdown;
 use crate::slots::Slots;
@@ -123,6 +123,7 @@ pub(crate) struct Core {
     pub(crate) slots: Slots,
     pub(crate) pending: Pending,
     pub(crate) moves: Moves,
+    pub(crate) host_move: HostMove,
     /// A hint (RL-165). A leaf lock.
     pub(crate) routes: Mutex<RouteCache>,
     pub(crate) directory: Directory,

@@ -520,14 +520,24 @@ fn encode_request(request: Option<Payload>) -> Result<bytes::Bytes, Error> {
 }
 
 /// RL-83: role, state, type and weight; a share in proportion to the weight. Capacity is judged by the reservation.
-pub(crate) fn pick(core: &Core, stable_type: &StableType) -> Option<Candidate> {
+fn pick(core: &Core, stable_type: &StableType) -> Option<Candidate> {
+    pick_among(core, stable_type, |_| true)
+}
+
+/// As for a creation, among the nodes that `fits` lets through.
+pub(crate) fn pick_among(
+    core: &Core,
+    stable_type: &StableType,
+    fits: impl Fn(&MeshNodeDescriptor) -> bool,
+) -> Option<Candidate> {
     let nodes = core.directory.nodes();
     let connected = |rid: &NodeRid| {
         *rid == core.identity.rid || core.mesh.get().is_some_and(|mesh| mesh.link(rid).is_some())
     };
     let fitting = nodes.iter().filter_map(|node| {
         let descriptor = &node.descriptor().row.descriptor;
-        let fits = takes(descriptor, stable_type) && connected(&descriptor.routing_id);
+        let fits =
+            takes(descriptor, stable_type) && fits(descriptor) && connected(&descriptor.routing_id);
         fits.then(|| (u64::from(descriptor.placement_weight.get()), node))
     });
     let fitting: Vec<(u64, &Candidate)> = fitting.collect();

@@ -17,7 +17,7 @@ use crate::core::{Core, actor_key};
 use crate::create::{CreateCall, Mode};
 use crate::destroy;
 use crate::error::Error;
-use crate::relocation;
+use crate::relocation::{self, HostRelocation, RelocateMode};
 use crate::shutdown::{self, Shutdown};
 use crate::state::HostState;
 
@@ -139,6 +139,7 @@ impl Host {
             endpoint: self.endpoint().cloned(),
             actors: core.slots.live_len(),
             moving: core.moves.leaving(),
+            safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
             jobs: core.jobs.status(),
@@ -180,6 +181,25 @@ impl Host {
     ) -> Result<(), Error> {
         let id = ActorId::new(id.as_ref())?;
         relocation::relocate(&self.core, &id, target, self.core.deadline(timeout)).await
+    }
+
+    /// Moves everything that lives here to other nodes (RL-180): the host takes no new objects, its Actors leave, and when
+    /// all have left it is `Relocated` and may be shut down. `deadline` is the setting when `None`. Concurrent calls of one
+    /// mode share one operation.
+    ///
+    /// # Errors
+    /// `InvalidOperation`: the target version of a rolling update is not above that of this host. Everything else is an
+    /// outcome with a reason.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the operation goes on (RL-217).
+    pub async fn drain(
+        &self,
+        mode: RelocateMode,
+        deadline: Option<Duration>,
+    ) -> Result<HostRelocation, Error> {
+        let deadline = deadline.unwrap_or(self.core.settings.all.relocate_deadline);
+        relocation::relocate_host(&self.core, mode, deadline).await
     }
 
     /// Ends the host in order (RL-220, RL-221): takes nothing new, finishes what was accepted until `deadline` (the
@@ -235,6 +255,8 @@ pub struct HostStatus {
     pub endpoint: Option<Endpoint>,
     /// How many Actors live here.
     pub actors: usize,
+    /// Whether everything has left and nothing is forwarded any more (RL-224). Earlier is allowed.
+    pub safe_to_shutdown: bool,
     /// How many Actors are on their way out, or are still forwarded for.
     pub moving: usize,
     /// How many nodes it is connected to.

@@ -51,6 +51,7 @@ pub use crate::host::{Actors, Host, HostStatus, NodeInfo};
 pub use crate::payload::Json;
 pub use crate::payload::{FromPayload, IntoPayload, IntoReply, Payload};
 pub use crate::policy::{Adapter, Policy};
+pub use crate::relocation::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
 pub use crate::settings::{JobLimit, Settings, SettingsError};
 pub use crate::shutdown::{ForceReason, Shutdown};
 pub use crate::state::HostState;

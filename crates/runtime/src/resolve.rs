@@ -112,6 +112,9 @@ async fn wait_or_fail(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<
     }
 }
 
+/// From here on the wait between two looks does not grow: 32 ms.
+const LOOK_ATTEMPT_MAX: u32 = 4;
+
 /// Waits a little before the store is asked again.
 ///
 /// # Errors
@@ -119,7 +122,9 @@ async fn wait_or_fail(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<
 pub(crate) async fn pause(deadline: &Deadline, attempt: u32) -> Result<(), Error> {
     let late = || Error::deadline("the actor did not become ready in time");
     let left = deadline.left().ok_or_else(late)?;
-    tokio::time::sleep(backoff(attempt, crate::random::u64()).min(left)).await;
+    // A move or creation is over in milliseconds, so the wait between two looks stays short.
+    let wait = backoff(attempt.min(LOOK_ATTEMPT_MAX), crate::random::u64());
+    tokio::time::sleep(wait.min(left)).await;
     Ok(())
 }
 

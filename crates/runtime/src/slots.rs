@@ -150,8 +150,9 @@ pub(crate) struct Live {
     row: Mutex<Option<ActiveObject>>,
     /// Set once: the Actor ends or moves (RL-140: one of them at a time).
     leaving: AtomicBool,
-    /// Held while this host writes the row for its own book-keeping, so that a move reads what nobody changes any more.
-    pub(crate) book: tokio::sync::Mutex<()>,
+    /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
+    /// that nobody changes any more.
+    pub(crate) book: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Live {
@@ -161,18 +162,13 @@ impl Live {
             lane,
             row: Mutex::new(row),
             leaving: AtomicBool::new(false),
-            book: tokio::sync::Mutex::new(()),
+            book: Arc::new(tokio::sync::Mutex::new(())),
         })
     }
 
     /// Takes the right to end or move the Actor; `false` when somebody else has it.
     pub(crate) fn begin_end(&self) -> bool {
         !self.leaving.swap(true, Ordering::AcqRel)
-    }
-
-    /// Whether somebody has it.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Acquire)
     }
 
     /// Gives the right back: the move was withdrawn.

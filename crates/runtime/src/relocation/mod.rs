@@ -5,6 +5,7 @@
 mod emit;
 mod follow;
 mod freeze;
+mod host;
 mod inbox;
 mod links;
 mod moving;
@@ -26,6 +27,8 @@ use spotlane_wire::Record;
 use spotlane_wire::relocation::RelocationObject;
 
 pub(crate) use follow::{FollowRoute, forward};
+pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
+pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::relocate;
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};

@@ -7,8 +7,9 @@ use spotlane_location::directory::Candidate;
 use spotlane_relocation::identity::{RelocationIdentity, SourceFence};
 use spotlane_relocation::source::MoveFailure;
 use spotlane_relocation::unit::{EarlyProgress, MovePlan, UnitPolicy};
+use spotlane_types::count::ApplicationVersion;
 use spotlane_types::generation::TargetAttemptGeneration;
-use spotlane_types::id::{ActorId, NodeRid, RelocationId};
+use spotlane_types::id::{ActorId, NodeRid, RelocationId, StableType};
 use spotlane_types::kind::{RelocationPolicyKind, RuntimeState, StatefulObjectKind};
 use spotlane_types::time::Monotonic;
 use spotlane_wire::reference::{ActorRef, RelocationCoordinatorFence, RelocationTargetFence};
@@ -51,17 +52,51 @@ pub(crate) async fn relocate(
     target: &NodeRid,
     deadline: Deadline,
 ) -> Result<(), Error> {
-    let Some(moving) = begin(core, id, target, deadline).await? else {
+    relocate_to(
+        core,
+        id,
+        target,
+        core.settings.all.application_version,
+        deadline,
+    )
+    .await
+}
+
+/// As [`relocate`], to a node of the given application version.
+pub(super) async fn relocate_to(
+    core: &Arc<Core>,
+    id: &ActorId,
+    target: &NodeRid,
+    version: ApplicationVersion,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let Some(moving) = begin(core, id, target, version, deadline).await? else {
         return Ok(());
     };
     moving.done().await
 }
 
+/// A node that a unit of this type may go to: version first, then weight (RL-189).
+pub(super) fn pick_target(
+    core: &Core,
+    stable_type: &StableType,
+    version: ApplicationVersion,
+) -> Option<NodeRid> {
+    let wave = core.settings.all.maintenance_wave.as_ref();
+    let picked = crate::create::pick_among(core, stable_type, |node| {
+        node.routing_id != core.identity.rid
+            && node.application_version == version
+            && (wave.is_none() || node.maintenance_wave.as_ref() != wave)
+    });
+    picked.map(|node| node.descriptor().row.descriptor.routing_id.clone())
+}
+
 /// Begins a move; `None` when the Actor is there already.
-pub(crate) async fn begin(
+async fn begin(
     core: &Arc<Core>,
     id: &ActorId,
     target: &NodeRid,
+    version: ApplicationVersion,
     deadline: Deadline,
 ) -> Result<Option<Relocating>, Error> {
     if !matches!(core.state.get(), HostState::Serving | HostState::Relocating) {
@@ -82,7 +117,7 @@ pub(crate) async fn begin(
             live.unit.actor_type.name
         )));
     }
-    let candidate = usable(core, &live, target)?;
+    let candidate = usable(core, &live, target, version)?;
     connected(core, target, &deadline).await?;
     // RL-140: one at a time.
     if !live.begin_end() {
@@ -90,7 +125,7 @@ pub(crate) async fn begin(
             "actor {id} is being moved or destroyed"
         )));
     }
-    match plan(core, &live, &candidate, &deadline).await {
+    match plan(core, &live, &candidate, version, &deadline).await {
         Ok(plan) => Ok(Some(Relocating {
             finished: source::start(core, live, target.clone(), plan),
         })),
@@ -102,7 +137,12 @@ pub(crate) async fn begin(
 }
 
 /// RL-189: version, role and state, type. Capacity is a hint and is left to the owner change.
-fn usable(core: &Core, live: &Live, target: &NodeRid) -> Result<Candidate, Error> {
+fn usable(
+    core: &Core,
+    live: &Live,
+    target: &NodeRid,
+    version: ApplicationVersion,
+) -> Result<Candidate, Error> {
     let no = |why: &str| Error::unavailable(format!("node {target} is no target: {why}"));
     let node = core
         .directory
@@ -112,7 +152,7 @@ fn usable(core: &Core, live: &Live, target: &NodeRid) -> Result<Candidate, Error
     if descriptor.state != RuntimeState::Serving {
         return Err(no("it is not serving"));
     }
-    if descriptor.application_version != core.settings.all.application_version {
+    if descriptor.application_version != version {
         return Err(no("its application version differs"));
     }
     let serves = descriptor.object_capabilities.iter().any(|found| {
@@ -132,6 +172,7 @@ async fn plan(
     core: &Core,
     live: &Live,
     target: &Candidate,
+    application_version: ApplicationVersion,
     deadline: &Deadline,
 ) -> Result<Box<MovePlan>, Error> {
     let active = first_read(core, live, deadline).await?;
@@ -172,7 +213,7 @@ async fn plan(
             target_owner_id: node.owner_id.clone(),
             target_owner_lease_generation: node.lease_generation,
         },
-        application_version: core.settings.all.application_version,
+        application_version,
         policy: UnitPolicy::Movable,
         early_progress: EarlyProgress::None,
         receive_chunk_limit: None,
@@ -183,7 +224,11 @@ async fn plan(
 
 /// The row as the commit will compare it. What this host itself still writes is waited for.
 async fn first_read(core: &Core, live: &Live, deadline: &Deadline) -> Result<ActiveObject, Error> {
-    let _book = live.book.lock().await;
+    // An Actor that has just come opens first, and its row is steady then.
+    let left = deadline.left().unwrap_or_default();
+    let _book = tokio::time::timeout(left, live.book.lock())
+        .await
+        .map_err(|_| Error::deadline("the actor has not settled here in time"))?;
     let key = actor_key(live.unit.id());
     let Authority::Active(active) = core.repository.read(&key, deadline.location()).await? else {
         return Err(Error::unavailable("the row of the actor is gone"));

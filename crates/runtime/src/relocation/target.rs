@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
+use spotlane_location::LocationError;
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
@@ -22,12 +23,14 @@ use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
+use tokio::sync::OwnedMutexGuard;
 
 use super::inbox::{Inbox, Input};
 use super::source::submit;
 use super::{emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
+use crate::clock::backoff;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse};
@@ -67,6 +70,8 @@ struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
+    /// Keeps moves away from the row until it is steady.
+    book: OwnedMutexGuard<()>,
 }
 
 /// Command 40, in the receive step of its connection (TGT-5): the temporary queue is there before anything else of this
@@ -143,6 +148,7 @@ fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
         row: None,
         staged: None,
         live: None,
+        book: None,
     };
     core.tasks.spawn(driver.run());
     unit
@@ -161,6 +167,7 @@ struct Driver {
     staged: Option<Box<Staged>>,
     /// The Actor, once it is open.
     live: Option<Arc<Live>>,
+    book: Option<OwnedMutexGuard<()>>,
 }
 
 impl Driver {
@@ -392,6 +399,7 @@ impl Driver {
             live,
             backlog,
             timers,
+            book: _,
         } = &mut **staged;
         if let Some(row) = &self.row {
             live.unit.owned_since(row.row().authority_owner_generation);
@@ -424,6 +432,7 @@ impl Driver {
             live,
             backlog,
             timers,
+            book,
         } = *staged;
         let permit = if backlog.is_empty() {
             None
@@ -438,32 +447,27 @@ impl Driver {
             live.unit.keep_timer(timer.name, handle);
         }
         self.live = Some(live);
+        self.book = Some(book);
         tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
     }
 
-    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. A move away that has begun
-    /// meanwhile makes both superfluous.
-    fn record_activated(&self) {
-        let (Some(live), core) = (self.live.clone(), Arc::clone(&self.core)) else {
+    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. Until then look-ups wait and
+    /// moves away too.
+    fn record_activated(&mut self) {
+        let (Some(live), Some(book)) = (self.live.clone(), self.book.take()) else {
             return;
         };
+        let core = Arc::clone(&self.core);
         self.core.tasks.spawn(async move {
-            let _book = live.book.lock().await;
             for phase in [RelocationPhase::Activated, RelocationPhase::Completed] {
-                let (Some(row), false) = (live.row(), live.is_leaving()) else {
-                    return;
-                };
-                let Ok(held) = core.held() else { return };
-                let payload = rows::at_phase(&row, phase);
-                let until = core.deadline(core.settings.all.default_request_timeout).location();
-                match core.repository.preserve(&held, &row, &payload, until).await {
-                    Ok(row) => live.set_row(row),
-                    Err(error) => {
-                        tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
-                        return;
-                    }
+                let mut attempt = 0;
+                while let Err(error) = record(&core, &live, phase).await {
+                    tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
+                    tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
+                    attempt = attempt.saturating_add(1);
                 }
             }
+            drop(book);
         });
     }
 
@@ -492,6 +496,25 @@ impl Driver {
             );
         }
     }
+}
+
+/// Writes one phase; whatever ends the tenure ends this with it.
+async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), Error> {
+    let Some(row) = live.row() else { return Ok(()) };
+    let payload = rows::at_phase(&row, phase);
+    let held = core.held()?;
+    let until = core
+        .deadline(core.settings.lease.renew_timeout())
+        .location();
+    match core.repository.preserve(&held, &row, &payload, until).await {
+        Ok(row) => live.set_row(row),
+        Err(LocationError::Conflict { .. }) => {
+            // The row has changed or is gone: this tenure is over.
+            tracing::warn!(target: "spotlane::runtime::relocation", %phase, "the row has moved on");
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 /// Puts one item into the backlog of the closed lane.
@@ -577,8 +600,11 @@ async fn restored(
     };
     let backlog = core.cells.stage::<OwnerCommitted>(cell);
     let lane = backlog.lane().ok_or(RestoreFailure::Failed)?;
+    let live = Live::new(unit, lane, None);
+    let book = Arc::clone(&live.book).lock_owned().await;
     Ok(Staged {
-        live: Live::new(unit, lane, None),
+        live,
+        book,
         backlog,
         timers: order.timers.iter().filter_map(freeze::thaw_timer).collect(),
     })

@@ -7,4 +7,5 @@
 mod app;
 mod moves;
 mod one_host;
+mod stress;
 mod two_hosts;

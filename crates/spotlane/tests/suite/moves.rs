@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spotlane::prelude::*;
+use spotlane::{BlockReason, RelocateMode, RelocateOutcome, Shutdown};
 
 use crate::app::{self, Counter, Shared, Stores, add, host, text};
 use crate::two_hosts::connect;
@@ -23,6 +24,15 @@ async fn pair() -> (Host, Shared, Host, Shared) {
     (a, at_a, b, at_b)
 }
 
+/// Where `c` is, once the row says that it is open there (RL-365).
+async fn find(host: &Host) -> ActorRef {
+    loop {
+        if let Some(found) = host.actors().find("c").await.unwrap() {
+            return found;
+        }
+    }
+}
+
 /// RL-60, RL-112, RL-124, RL-210: state moves, and both hosts reach the Actor at its new node.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_actor_moves_with_its_state() {
@@ -33,7 +43,7 @@ async fn an_actor_moves_with_its_state() {
     assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
     assert_eq!(add(&b, "c", 1).await.unwrap(), "42");
     assert_eq!(text(&a, "c", "log").await.unwrap(), "41,1");
-    let found = a.actors().find("c").await.unwrap().unwrap();
+    let found = find(&a).await;
     assert_eq!(found.node(), b.node_id());
     assert_eq!((a.status().actors, b.status().actors), (0, 1));
 }
@@ -52,7 +62,7 @@ async fn an_actor_moves_to_and_fro() {
         from.relocate("c", to.node_id()).await.unwrap();
     }
     assert_eq!(text(&b, "c", "log").await.unwrap(), "1,1,1,1");
-    let after = b.actors().find("c").await.unwrap().unwrap();
+    let after = find(&b).await;
     assert_eq!(after.generation(), before.generation());
     assert_eq!(after.node(), a.node_id());
 }
@@ -98,6 +108,8 @@ async fn nothing_is_lost_or_doubled_while_it_moves() {
     let mut senders = Vec::new();
     for (name, from) in [("a", a.clone()), ("b", b.clone())] {
         let stop = Arc::clone(&stop);
+        // Each has a route before the moves begin.
+        add(&from, "c", 0).await.unwrap();
         senders.push(tokio::spawn(async move {
             let mut sent = Vec::new();
             while !stop.load(Ordering::SeqCst) {
@@ -250,4 +262,73 @@ async fn a_large_state_moves_in_chunks() {
     a.actor("c").request("note2", long.clone()).await.unwrap();
     a.relocate("c", b.node_id()).await.unwrap();
     assert_eq!(text(&b, "c", "log").await.unwrap(), long);
+}
+
+/// RL-183, RL-188, RL-192, RL-194, RL-210, RL-216: a host is emptied, its Actors answer from the others, and the result
+/// stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_emptied() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    for n in 0..20 {
+        a.actors()
+            .create::<Counter>(format!("c-{n}"))
+            .await
+            .unwrap();
+        add(&a, &format!("c-{n}"), n).await.unwrap();
+    }
+    let (b, _) = host("b", &stores).await;
+    let (c, _) = host("c", &stores).await;
+    connect(&[&a, &b, &c]).await;
+    let done = a
+        .drain(RelocateMode::PlannedMaintenance, None)
+        .await
+        .unwrap();
+    assert_eq!(done.outcome, RelocateOutcome::Relocated);
+    assert_eq!(a.state(), HostState::Relocated);
+    for n in 0..20 {
+        let id = format!("c-{n}");
+        assert_eq!(text(&b, &id, "log").await.unwrap(), n.to_string());
+        assert_ne!(text(&a, &id, "place").await.unwrap(), "a");
+    }
+    assert_eq!(b.status().actors + c.status().actors, 20);
+    let again = a
+        .drain(RelocateMode::PlannedMaintenance, None)
+        .await
+        .unwrap();
+    assert_eq!(again, done);
+    let refused = a.actors().create::<Counter>("new").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ShuttingDown);
+    assert_eq!(a.shutdown(None).await, Shutdown::Stopped);
+    assert_eq!(add(&b, "c-7", 1).await.unwrap(), "8");
+}
+
+/// RL-180, RL-187, RL-190, RL-211, RL-212: what blocks is named, and the host serves on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_host_serves_on() {
+    let (alone, _) = host("a", &Stores::new()).await;
+    alone.actors().create::<Counter>("c").await.unwrap();
+    let short = Some(Duration::from_millis(100));
+    let done = alone
+        .drain(RelocateMode::PlannedMaintenance, short)
+        .await
+        .unwrap();
+    let reason = BlockReason::TargetUnavailable;
+    assert_eq!(done.outcome, RelocateOutcome::Blocked(reason));
+    assert_eq!(alone.state(), HostState::Serving);
+    assert_eq!(add(&alone, "c", 1).await.unwrap(), "1");
+    let target_version = done.target_version;
+    let update = RelocateMode::RollingUpdate { target_version };
+    let wrong = alone.drain(update, short).await.unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::InvalidOperation);
+    let (a, _, b, at_b) = pair().await;
+    at_b.refuse_restore.store(true, Ordering::SeqCst);
+    let done = a
+        .drain(RelocateMode::PlannedMaintenance, None)
+        .await
+        .unwrap();
+    let reason = BlockReason::StateIncompatible;
+    assert_eq!(done.outcome, RelocateOutcome::Blocked(reason));
+    assert_eq!(a.state(), HostState::Serving);
+    assert_eq!(text(&b, "c", "place").await.unwrap(), "a");
 }
