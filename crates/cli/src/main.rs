@@ -85,10 +85,7 @@ async fn run(command: Command) -> Result<(), Failure> {
             }
             Err(Failure::new(
                 1,
-                format!(
-                    "{} objects are still there; try again, or look at its log",
-                    drain.left
-                ),
+                format!("{} objects are still there: {}", drain.left, drain.reason),
             ))
         }
     }
