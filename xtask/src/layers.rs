@@ -16,7 +16,7 @@ enum Layer {
     Product(u8),
     /// Proves or measures the product; the product does not depend on it.
     Test,
-    /// The tools of the project, above everything.
+    /// The tools of the project, above everything; they may use what tests use.
     Tools,
 }
 
@@ -40,7 +40,7 @@ const LAYERS: [(&str, Layer); 23] = [
     ("spotlane-store-conformance", Layer::Test),
     ("spotlane-contract", Layer::Test),
     ("spotlane-sim", Layer::Test),
-    ("spotlane-bench", Layer::Test),
+    ("spotlane-bench", Layer::Tools),
     ("spotlane-redis-testkit", Layer::Test),
     ("spotlane-lane-bench", Layer::Test),
     ("xtask", Layer::Tools),

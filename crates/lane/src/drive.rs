@@ -16,6 +16,7 @@ use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick, Work};
 use crate::ready::Runnable;
+use crate::reply::Reply;
 use crate::sync::Mutex;
 use crate::time::Monotonic;
 use crate::timer::TickOutcome;
@@ -23,7 +24,7 @@ use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
 
 /// After so many items a worker lets the other tasks of its thread run.
-const PAUSE_ITEMS: u32 = 256;
+const PAUSE_ITEMS: u32 = 64;
 /// A worker that measured this much time lets the other tasks of its thread run.
 const PAUSE_AFTER: Duration = Duration::from_micros(500);
 /// The most handlers between two readings of the clock; only while handlers prove short.
@@ -52,6 +53,8 @@ pub(crate) struct Desk<O: Owner> {
     /// Items since the clock was read, and how many are let pass before the next reading.
     since: u32,
     stride: u32,
+    /// The carrier was at rest since the last reading.
+    rested: bool,
     /// When the carrier last knew the time, and when it last paused.
     pub(crate) now: Monotonic,
     paused: Monotonic,
@@ -86,6 +89,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
         batch: VecDeque::new(),
         spent: 0,
         since: 0,
+        rested: true,
         stride: 1,
         now: Monotonic::ORIGIN,
         paused: Monotonic::ORIGIN,
@@ -97,7 +101,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
         // hand-over at all.
         let mut load = poll_fn(|_| {
             // Whatever was read before the rest is old.
-            desk.since = u32::MAX;
+            desk.rested = true;
             desk.spent = 0;
             let load = if seat.take_loaded() {
                 inbox.lock().take()
@@ -140,6 +144,7 @@ fn next_gate<O: Owner>(desk: &mut Desk<O>, shared: &Arc<Shared>, seat: &Seat) ->
         seat.set_mode(Mode::Empty);
         return None;
     };
+    seat.count_gate();
     let any: &dyn std::any::Any = &*job;
     if !any.is::<Core<O>>() {
         seat.leave(Exit::Run(job));
@@ -189,12 +194,14 @@ impl<O: Owner> Desk<O> {
         let before = self.now;
         self.now = core.shared().clock.now();
         let budget = core.kind.limits.owner_time_budget;
-        let short = self.now.since(before) < budget / 64;
-        self.stride = if short {
-            (self.stride * 2).min(STRIDE_MAX)
-        } else {
-            1
-        };
+        if !std::mem::take(&mut self.rested) {
+            let short = self.now.since(before) < budget / 64;
+            self.stride = if short {
+                (self.stride * 2).min(STRIDE_MAX)
+            } else {
+                1
+            };
+        }
         self.since = 0;
         if std::mem::take(&mut self.unread) {
             self.slice_start = self.now;
@@ -215,13 +222,14 @@ impl<O: Owner> Desk<O> {
     #[inline]
     pub(crate) fn start_slice(&mut self, core: &Core<O>, entries: usize) {
         self.unread = false;
-        if self.since >= self.stride {
+        if self.rested || self.since >= self.stride {
             if entries == 1 && self.stride == STRIDE_MAX {
                 // Handlers proved short and there is one item: most likely nobody will want to know.
                 self.unread = true;
             } else {
                 self.now = core.shared().clock.now();
                 self.since = 0;
+                self.rested = false;
             }
         }
         self.slice_start = self.now;
@@ -313,10 +321,7 @@ async fn run<O: Owner>(
         ) => {
             // EX-121: returned immediately before the first instruction of the callback.
             drop(permit);
-            if reply
-                .as_ref()
-                .is_some_and(tokio::sync::oneshot::Sender::is_closed)
-            {
+            if reply.as_ref().is_some_and(Reply::is_unwanted) {
                 // EX-330: its caller gave up before the handler began. One terminal, no handler.
                 shared.stats.cancelled();
                 shared.guard_drop(item);
@@ -387,7 +392,7 @@ fn finish<O: Owner>(
     shared: &Shared,
     turn: &mut Turn<'_, O>,
     result: Caught<O::Reply>,
-    reply: Option<tokio::sync::oneshot::Sender<Result<O::Reply, AskError>>>,
+    reply: Option<Reply<Result<O::Reply, AskError>>>,
 ) {
     count(shared, &result);
     let ended_well = matches!(result, Ok(Ok(_)));
@@ -398,7 +403,11 @@ fn finish<O: Owner>(
             Err(message) => Err(AskError::Panicked { message }),
         };
         // A caller that went away does not want it (EX-301).
-        drop(reply.send(answer));
+        if let Some(unwanted) = reply.answer(answer) {
+            shared.guard_drop(unwanted);
+        }
+    } else {
+        shared.guard_drop(result);
     }
     if !turn.deferred.is_empty() {
         settle_deferred(turn, ended_well);

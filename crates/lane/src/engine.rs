@@ -76,8 +76,7 @@ impl Shared {
 
     pub(crate) fn stop(&self) {
         self.phase.store(STOPPED, Ordering::SeqCst);
-        self.ready.wake_all();
-        drop(self.ready.drain());
+        drop(self.ready.close());
     }
 }
 

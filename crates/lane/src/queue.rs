@@ -12,6 +12,7 @@ use crate::host::{GateHost, TicketHolder};
 use crate::jobs::JobPermit;
 use crate::limits::FifoLimits;
 use crate::owner::Owner;
+use crate::reply::Reply;
 use crate::sync::Mutex;
 use crate::time::Monotonic;
 use crate::timer::{Tick, TickEnd};
@@ -20,7 +21,7 @@ use crate::timer::{Tick, TickEnd};
 pub(crate) struct Work<O: Owner> {
     pub(crate) item: O::Item,
     pub(crate) payload_bytes: u64,
-    pub(crate) reply: Option<oneshot::Sender<Result<O::Reply, AskError>>>,
+    pub(crate) reply: Option<Reply<Result<O::Reply, AskError>>>,
     /// The host-wide permit, returned at the first instruction of the callback (EX-121).
     pub(crate) permit: Option<JobPermit>,
 }

@@ -15,6 +15,7 @@ use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::{ActorDelivery, Seal, Spot};
 use crate::queue::{Current, Dispatch, Entry, Work};
+use crate::reply::Reply;
 use crate::timer::Tick;
 
 /// Why a lane was not sealed.
@@ -144,13 +145,13 @@ pub enum Saved<O: Owner> {
 }
 
 /// A local caller that waits for an item which moved away.
-pub struct Caller<O: Owner>(oneshot::Sender<Result<O::Reply, AskError>>);
+pub struct Caller<O: Owner>(Reply<Result<O::Reply, AskError>>);
 
 impl<O: Owner> Caller<O> {
     /// Gives the caller its one answer (EX-269). Dropped without one, the call ends as unavailable.
     pub fn answer(self, outcome: Result<O::Reply, AskError>) {
         // A caller that went away does not want it.
-        drop(self.0.send(outcome));
+        drop(self.0.answer(outcome));
     }
 }
 

@@ -14,7 +14,7 @@ use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
 use crate::error::{BulkError, LostReason, NotAnswered, Refused, RequestError, SendError};
-use crate::link::{Asked, Charge, How, LinkCore};
+use crate::link::{Asked, Charge, How, LinkCore, refused};
 use crate::tracked::Tracked;
 
 /// Takes what comes in. Implemented by the host.
@@ -169,7 +169,8 @@ impl PeerLink {
     /// is over or not used any more.
     pub fn submit(&self, record: Record) -> Result<(), Refused> {
         let how = How::Pinned(self.run);
-        self.core.submit(record, how, Charge::Untracked).map(drop)
+        let taken = self.core.submit(&record, how, Charge::Untracked);
+        refused(taken, record).map(drop)
     }
 
     /// As [`Mesh::submit_tracked`](crate::Mesh::submit_tracked), on this connection alone.
@@ -177,7 +178,8 @@ impl PeerLink {
     /// # Errors
     /// As [`Self::submit`].
     pub fn submit_tracked(&self, record: Record) -> Result<Tracked, Refused> {
-        self.core.submit_tracked(record, How::Pinned(self.run))
+        let taken = self.core.submit_tracked(&record, How::Pinned(self.run));
+        refused(taken, record)
     }
 
     /// As [`Mesh::send`](crate::Mesh::send), on this connection alone.
@@ -196,7 +198,8 @@ impl PeerLink {
     /// # Errors
     /// As there.
     pub fn ask(&self, record: Record, timeout: Duration) -> Result<Asked, Refused> {
-        self.core.ask(record, How::Pinned(self.run), timeout)
+        let taken = self.core.ask(&record, How::Pinned(self.run), timeout);
+        refused(taken, record)
     }
 
     /// As [`Mesh::request`](crate::Mesh::request), on this connection alone.

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::config::Scheme;
 use crate::inbound::Diagnostic;
 use crate::node::Node;
-use crate::stream::Stream;
+use crate::stream::{Incoming, Stream};
 
 /// Between two attempts to accept when the system has no room for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -56,13 +56,13 @@ pub(crate) async fn listen(node: Arc<Node>, listener: TcpListener, scheme: Schem
                 joined = shake_hands(&task, tcp, scheme) => joined,
             };
             // TR-65: whoever does not get this far has touched no peer.
-            let (accepted, stream) = match joined {
+            let (accepted, stream, incoming) = match joined {
                 Ok(joined) => joined,
                 Err(diagnostic) => return task.inbound.on_diagnostic(diagnostic),
             };
             let lane = accepted.ready.lane;
             match task.join_lane(accepted, scheme, &stream) {
-                Some(core) => core.run_lane(lane, stream).await,
+                Some(core) => core.run_lane(lane, stream, incoming).await,
                 None => {
                     stream.close();
                     task.inbound.on_diagnostic(Diagnostic::NotJoined);
@@ -90,7 +90,7 @@ impl Drop for Place {
     }
 }
 
-type Joinable = (AcceptedLane, Arc<Stream>);
+type Joinable = (AcceptedLane, Arc<Stream>, Incoming);
 
 /// Runs the handshake of one accepted connection.
 async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Joinable, Diagnostic> {
@@ -104,11 +104,11 @@ async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Join
     let not_secured = |error: io::Error| Diagnostic::NotSecured {
         error: error.kind(),
     };
-    let stream = Arc::new(secured.map_err(not_secured)?);
-    let shaken = run_handshake(node, &stream, scheme).await;
+    let (stream, mut incoming) = secured.map_err(not_secured)?;
+    let shaken = run_handshake(node, &stream, &mut incoming, scheme).await;
     let shaken = shaken.map_err(not_secured)?;
     match shaken {
-        Ok(accepted) => Ok((accepted, stream)),
+        Ok(accepted) => Ok((accepted, stream, incoming)),
         Err(end) => {
             stream.close();
             Err(Diagnostic::NotAccepted { end })
@@ -116,7 +116,11 @@ async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Join
     }
 }
 
-async fn secure(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<Stream> {
+async fn secure(
+    node: &Node,
+    tcp: TcpStream,
+    scheme: Scheme,
+) -> io::Result<(Arc<Stream>, Incoming)> {
     match (scheme, &node.config.tls) {
         (Scheme::Tls, Some(tls)) => Stream::secure(tcp, tls.accept()?).await,
         (Scheme::Tcp, _) | (Scheme::Tls, None) => Stream::plain(tcp),
@@ -126,6 +130,7 @@ async fn secure(node: &Node, tcp: TcpStream, scheme: Scheme) -> io::Result<Strea
 async fn run_handshake(
     node: &Node,
     stream: &Stream,
+    incoming: &mut Incoming,
     scheme: Scheme,
 ) -> io::Result<Result<AcceptedLane, ConnectionEnd>> {
     let clock = node.clock();
@@ -160,7 +165,7 @@ async fn run_handshake(
         }
         let mut buffer = BytesMut::with_capacity(READ_BYTES);
         let due = connection.next_deadline().unwrap_or(deadline);
-        let read = tokio::time::timeout(clock.until(due), stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout(clock.until(due), incoming.read(&mut buffer)).await;
         let now = clock.now();
         match read {
             Ok(Ok(0) | Err(_)) => connection.on_event(now, ConnectionEvent::Closed, &mut effects),

@@ -20,7 +20,7 @@ use crate::error::{
 };
 use crate::inbound::{Inbound, PeerLink};
 use crate::intent::PeerIntent;
-use crate::link::{Asked, Charge, How, LinkCore};
+use crate::link::{Asked, Charge, How, LinkCore, refused};
 use crate::listener::listen;
 use crate::node::Node;
 use crate::tracked::Tracked;
@@ -138,7 +138,7 @@ impl Mesh {
     pub async fn shutdown(&self, deadline: Duration) {
         let deadline = Instant::now() + deadline;
         let node = self.node();
-        node.stopping.send_replace(true);
+        node.stop();
         let finished = async {
             let links = node.links();
             let mut finishing = tokio::task::JoinSet::new();
@@ -193,14 +193,8 @@ impl Mesh {
         self.node().current(peer)?.peer_link()
     }
 
-    fn to(&self, peer: &NodeRid, record: Record) -> Result<(Arc<LinkCore>, Record), Refused> {
-        match self.node().current(peer) {
-            Some(core) => Ok((core, record)),
-            None => Err(Refused {
-                record: Box::new(record),
-                why: NotSubmitted::NotConnected,
-            }),
-        }
+    fn to(&self, peer: &NodeRid) -> Result<Arc<LinkCore>, NotSubmitted> {
+        self.node().current(peer).ok_or(NotSubmitted::NotConnected)
     }
 
     /// Puts a record of class one-way or relocation into the queue to a peer.
@@ -212,9 +206,9 @@ impl Mesh {
     /// # Errors
     /// Nothing was sent, and the record comes back.
     pub fn submit(&self, peer: &NodeRid, record: Record) -> Result<(), Refused> {
-        let (core, record) = self.to(peer, record)?;
-        core.submit(record, How::ToPeer, Charge::Untracked)
-            .map(drop)
+        let core = self.to(peer);
+        let taken = core.and_then(|core| core.submit(&record, How::ToPeer, Charge::Untracked));
+        refused(taken, record).map(drop)
     }
 
     /// As [`Self::submit`], and tells when the record has left the queue (TR-94).
@@ -222,8 +216,9 @@ impl Mesh {
     /// # Errors
     /// As [`Self::submit`].
     pub fn submit_tracked(&self, peer: &NodeRid, record: Record) -> Result<Tracked, Refused> {
-        let (core, record) = self.to(peer, record)?;
-        core.submit_tracked(record, How::ToPeer)
+        let core = self.to(peer);
+        let taken = core.and_then(|core| core.submit_tracked(&record, How::ToPeer));
+        refused(taken, record)
     }
 
     /// As [`Self::submit`], and waits for room: for the send timeout of the configuration, or for
@@ -240,8 +235,10 @@ impl Mesh {
         record: Record,
         within: Option<Duration>,
     ) -> Result<(), SendError> {
-        let (core, record) = self.to(peer, record).map_err(SendError::Refused)?;
-        core.send(record, How::ToPeer, within).await
+        match self.to(peer) {
+            Ok(core) => core.send(record, How::ToPeer, within).await,
+            Err(why) => refused(Err(why), record).map_err(SendError::Refused),
+        }
     }
 
     /// Puts a record of class request into the queue to a peer, as [`Self::submit`] does for others. The
@@ -250,8 +247,9 @@ impl Mesh {
     /// # Errors
     /// Nothing was sent, and the record comes back.
     pub fn ask(&self, peer: &NodeRid, record: Record, timeout: Duration) -> Result<Asked, Refused> {
-        let (core, record) = self.to(peer, record)?;
-        core.ask(record, How::ToPeer, timeout)
+        let core = self.to(peer);
+        let taken = core.and_then(|core| core.ask(&record, How::ToPeer, timeout));
+        refused(taken, record)
     }
 
     /// Sends a record of class request and waits for its reply, for `timeout` in all (EX-268).
@@ -270,9 +268,13 @@ impl Mesh {
         record: Record,
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
-        let found = self.to(peer, record);
-        let (core, record) = found.map_err(|it| RequestError::NotSent(SendError::Refused(it)))?;
-        core.request(record, How::ToPeer, timeout).await
+        match self.to(peer) {
+            Ok(core) => core.request(record, How::ToPeer, timeout).await,
+            Err(why) => {
+                let refused = refused(Err(why), record).map_err(SendError::Refused);
+                refused.map_err(RequestError::NotSent)
+            }
+        }
     }
 
     /// The charge of relocation chunks in flight to all peers (RL-294).

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
@@ -42,6 +43,8 @@ pub(crate) struct Node {
     tasks: Mutex<Option<JoinSet<()>>>,
     events: Events,
     pub(crate) stopping: watch::Sender<bool>,
+    /// The same, for those who ask with each record.
+    stopped: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -119,6 +122,7 @@ impl Node {
             tasks: Mutex::new(Some(JoinSet::new())),
             events: Events::default(),
             stopping: watch::Sender::new(false),
+            stopped: AtomicBool::new(false),
             config,
         })
     }
@@ -207,7 +211,13 @@ impl Node {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Takes no new records and no new connections.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.stopping.send_replace(true);
     }
 
     /// The link that submits to a peer go to (TR-31); `None` is "not connected" at once (TR-37).

@@ -12,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use spotlane_mesh_proto::zmp::Parts;
+use spotlane_mesh_proto::zmp::{Parts, Sink, Size};
 use tokio::sync::{Notify, oneshot};
 
 use crate::budget::BulkCharge;
@@ -147,15 +147,84 @@ impl Done {
     }
 }
 
-/// How a push wants its bytes written.
+/// How the bytes of a message are to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
     /// By the caller, at once.
     Now,
     /// By the task of the lane, after everybody had a chance to add something.
     Soon,
-    /// By somebody who will call [`LaneOut::flush`].
-    Later,
+}
+
+/// Whether the bound of the queue holds for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Bounded,
+    /// An answer: what waits is bounded by the requests that were taken.
+    Always,
+}
+
+/// What is to be done about a message that was queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Act {
+    /// Somebody is about to write it.
+    Nothing,
+    Flush,
+}
+
+/// Why nothing was queued.
+#[derive(Debug)]
+pub(crate) enum NotQueued<E> {
+    Full(Full),
+    Closed,
+    Refused(E),
+}
+
+/// Where the bytes of one message go.
+pub(crate) struct Queue<'a> {
+    state: &'a mut State,
+    /// Whether the last part was not copied.
+    shared_last: bool,
+}
+
+impl Sink for Queue<'_> {
+    fn copy(&mut self, bytes: &[u8]) {
+        let open = &mut self.state.open.bytes;
+        if open.capacity() == 0 {
+            *open = std::mem::take(&mut self.state.spare);
+        }
+        open.extend_from_slice(bytes);
+        self.shared_last = false;
+    }
+
+    fn share(&mut self, bytes: &Bytes) {
+        self.state.close_buffer(Ends::InMessage);
+        self.state.put(Piece::inside(bytes));
+        self.shared_last = true;
+    }
+}
+
+impl Queue<'_> {
+    /// The message is complete.
+    fn end(self, charge: u64, done: Option<Done>) {
+        let state = self.state;
+        state.charge = state.charge.saturating_add(charge);
+        match state.ordered.back_mut().filter(|_| self.shared_last) {
+            Some(last) => {
+                last.ends = Ends::BetweenMessages;
+                last.charge = charge;
+                last.done.extend(done);
+            }
+            None => {
+                state.open.charge = state.open.charge.saturating_add(charge);
+                state.open.done.extend(done);
+                if state.open.bytes.len() >= BUFFER_BYTES {
+                    state.close_buffer(Ends::BetweenMessages);
+                }
+            }
+        }
+    }
 }
 
 /// What is left for the task of the lane.
@@ -202,39 +271,74 @@ impl LaneOut {
         self.wake(&mut state);
     }
 
-    /// TR-51: whether a submit is taken. An empty queue takes a message of any size (TR-50).
-    pub(crate) fn check_room(&self) -> Result<(), Full> {
-        let charge = self.lock().charge;
-        if charge >= self.max {
-            let max = self.max;
-            return Err(Full { charge, max });
-        }
-        Ok(())
-    }
-
-    /// Queues a message behind all others.
-    pub(crate) fn push(&self, parts: &Parts, done: Option<Done>, flush: Flush) {
+    /// Queues a message behind all others; `write` judges it and writes its bytes.
+    ///
+    /// What is to be done about it is left to [`Self::act`], outside of the caller's locks.
+    ///
+    /// # Errors
+    /// Nothing was queued.
+    pub(crate) fn write<E>(
+        &self,
+        room: Room,
+        done: impl FnOnce(Size) -> Option<Done>,
+        write: impl FnOnce(&mut Queue<'_>) -> Result<Size, E>,
+    ) -> Result<Act, NotQueued<E>> {
         let mut state = self.lock();
         if state.phase != Phase::Open {
-            drop(state);
-            if let Some(done) = done {
-                done.tell(Written::Lost);
-            }
-            return;
+            return Err(NotQueued::Closed);
         }
-        state.charge = state.charge.saturating_add(parts.charge());
-        state.add(parts, done);
-        self.flush_after(state, flush);
+        // TR-51: an empty queue takes a message of any size (TR-50).
+        if room == Room::Bounded && state.charge >= self.max {
+            let (charge, max) = (state.charge, self.max);
+            return Err(NotQueued::Full(Full { charge, max }));
+        }
+        let mut queue = Queue {
+            state: &mut state,
+            shared_last: false,
+        };
+        let size = write(&mut queue).map_err(NotQueued::Refused)?;
+        queue.end(size.charge, done(size));
+        let idle = !state.woken && state.writer == Writer::Idle;
+        Ok(match (state.corked, idle) {
+            (true, _) | (false, false) => Act::Nothing,
+            (false, true) => Act::Flush,
+        })
     }
 
-    /// Queues a message of the link itself; says whether the peer lets too many of them pile up.
+    /// Writes at once, or lets the task of the lane do it.
+    pub(crate) fn act(&self, act: Act, flush: Flush) {
+        match (act, flush) {
+            (Act::Nothing, _) => {}
+            (Act::Flush, Flush::Now) => self.flush_now(),
+            (Act::Flush, Flush::Soon) => self.wake(&mut self.lock()),
+        }
+    }
+
+    /// Queues a message of the link itself, whose caller flushes.
+    ///
+    /// # Errors
+    /// The peer lets too many of them pile up.
     pub(crate) fn push_control(&self, parts: &Parts) -> Result<(), Full> {
         let max = self.max.saturating_add(CONTROL_CHARGE_MAX);
-        let charge = self.lock().charge;
+        let mut state = self.lock();
+        let charge = state.charge;
         if charge > max {
             return Err(Full { charge, max });
         }
-        self.push(parts, None, Flush::Later);
+        if state.phase == Phase::Open {
+            let mut queue = Queue {
+                state: &mut state,
+                shared_last: false,
+            };
+            for part in parts.as_slice() {
+                if part.len() < COPY_MAX {
+                    queue.copy(part);
+                } else {
+                    queue.share(part);
+                }
+            }
+            queue.end(parts.charge(), None);
+        }
         Ok(())
     }
 
@@ -253,7 +357,7 @@ impl LaneOut {
         state.close_buffer(Ends::BetweenMessages);
         let behind = state.put;
         state.bulk.push_back(Chunk { pieces, behind });
-        self.flush_after(state, Flush::Soon);
+        self.wake(&mut state);
     }
 
     /// Lets pushes pile up until [`Self::uncork`].
@@ -271,20 +375,6 @@ impl LaneOut {
     pub(crate) fn flush_now(&self) {
         if self.flush() == Left::More {
             self.wake(&mut self.lock());
-        }
-    }
-
-    fn flush_after(&self, mut state: MutexGuard<'_, State>, flush: Flush) {
-        if state.corked {
-            return;
-        }
-        match flush {
-            Flush::Now => {
-                drop(state);
-                self.flush_now();
-            }
-            Flush::Soon => self.wake(&mut state),
-            Flush::Later => {}
         }
     }
 
@@ -515,36 +605,6 @@ impl State {
             && self.bulk.is_empty()
             && self.batch.pieces.is_empty()
             && self.writer == Writer::Idle
-    }
-
-    fn add(&mut self, parts: &Parts, done: Option<Done>) {
-        let mut ends_shared = false;
-        for part in parts.as_slice() {
-            ends_shared = part.len() >= COPY_MAX;
-            if ends_shared {
-                self.close_buffer(Ends::InMessage);
-                self.put(Piece::inside(part));
-            } else {
-                if self.open.bytes.capacity() == 0 {
-                    self.open.bytes = std::mem::take(&mut self.spare);
-                }
-                self.open.bytes.extend_from_slice(part);
-            }
-        }
-        match self.ordered.back_mut().filter(|_| ends_shared) {
-            Some(last) => {
-                last.ends = Ends::BetweenMessages;
-                last.charge = parts.charge();
-                last.done.extend(done);
-            }
-            None => {
-                self.open.charge = self.open.charge.saturating_add(parts.charge());
-                self.open.done.extend(done);
-                if self.open.bytes.len() >= BUFFER_BYTES {
-                    self.close_buffer(Ends::BetweenMessages);
-                }
-            }
-        }
     }
 
     fn close_buffer(&mut self, ends: Ends) {

@@ -8,6 +8,9 @@
 //! * [`budget`] paces the chunks of all units, [`settings`] has every time and size by name,
 //!   [`diagnostic`] all that is worth reporting, [`vocabulary`] the names of observable steps.
 //!
+//! One pair of machines moves every kind of unit (RL-351). Between them travel 40, 52, 31 and 34 one
+//! way and 30 or 53 the other; there is no acknowledgement and no sequence (RL-128).
+//!
 //! Layer 2, pure: events and time go in, effects come out ([`Machine`]). The crate never decides who
 //! owns an object: that is one compare-and-set of the Location Store, which only a target asks for.
 //!
@@ -40,7 +43,11 @@ pub mod saved;
 pub mod settings;
 pub mod source;
 pub mod target;
+#[cfg(test)]
+mod tests;
 pub mod unit;
 pub mod vocabulary;
+#[cfg(test)]
+mod world;
 
 pub use spotlane_types::machine::Machine;

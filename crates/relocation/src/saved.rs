@@ -159,7 +159,9 @@ pub(crate) fn join_of(record: &FrozenRecord) -> Option<JoinData> {
     };
     Some(JoinData {
         actor: current.actor.clone(),
-        previous: previous.as_ref().map(|snapshot| snapshot.membership.clone()),
+        previous: previous
+            .as_ref()
+            .map(|snapshot| snapshot.membership.clone()),
         current: current.membership.clone(),
         operation: record.operation_id?,
     })
@@ -168,7 +170,7 @@ pub(crate) fn join_of(record: &FrozenRecord) -> Option<JoinData> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::sample::{binding, identity, note, source_route};
+    use crate::unit::sample::{binding, identity, note};
 
     /// RL-357
     #[test]

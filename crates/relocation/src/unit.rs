@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(test)]
+pub(crate) mod show;
 
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{

@@ -238,7 +238,7 @@ impl HostBuilder {
                 settings.routes,
                 settings.all.route_cache_capacity,
             )),
-            directory: Directory::new(self.listen.clone()),
+            directory: Directory::new(self.listen),
             mesh: OnceLock::new(),
             activations: Semaphore::new(permits.min(Semaphore::MAX_PERMITS)),
             state: StateCell::new(),

@@ -378,7 +378,7 @@ async fn enter(
     let work = Work::Message(message);
     match source.try_reserve() {
         Some(permit) => match lane.enqueue_job(permit, work, bytes) {
-            Ok(()) => return Ok(()),
+            Ok(()) => Ok(()),
             Err(refused) if refused.reason().is_full() => {
                 let (work, permit) = refused.into_item();
                 // EX-102: who waits for room holds no permit.

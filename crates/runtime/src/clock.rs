@@ -31,10 +31,14 @@ impl HostClock {
 
     /// Now, as the repository counts.
     pub(crate) fn location_now(&self) -> spotlane_location::Monotonic {
-        spotlane_location::Monotonic::from_start(self.elapsed())
+        spotlane_location::Monotonic::from_origin(self.elapsed())
     }
 
     /// Now in Unix milliseconds: what wire and store carry.
+    #[expect(
+        clippy::unused_self,
+        reason = "the clock of a host is asked, not that of the process"
+    )]
     pub(crate) fn unix(self) -> UnixMillis {
         unix_now()
     }
@@ -111,7 +115,7 @@ impl Deadline {
 
     /// As the repository counts.
     pub(crate) fn location(&self) -> spotlane_location::Monotonic {
-        spotlane_location::Monotonic::from_start(self.at)
+        spotlane_location::Monotonic::from_origin(self.at)
     }
 
     /// As it travels.

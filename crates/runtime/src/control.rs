@@ -1,12 +1,11 @@
 //! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151).
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use spotlane_location::authority::{Authority, TerminalRecord};
+use spotlane_location::authority::{Authority, CreationOperation, TerminalRecord};
 use spotlane_location::cache::Tenure;
-use spotlane_location::key;
 use spotlane_mesh::{PeerEvent, PeerLink, Received, ReplyHandle};
-use spotlane_store::Ttl;
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::Correlation;
 use spotlane_types::kind::{FailureCode, TerminalResult};
@@ -113,13 +112,13 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
 async fn destroyed(core: &Arc<Core>, destroy: ActorDestroy, handle: ReplyHandle) {
     let ActorDestroy { correlation, actor } = destroy;
     let done = destroy::asked(core, &actor.actor.actor_id, actor.actor.object_generation).await;
-    let (result, code) = match done {
+    let (result, failure) = match done {
         Ok(Some(true)) => (TerminalResult::Ok, FailureCode::None),
         // WR-58
         Ok(Some(false) | None) => (TerminalResult::NotFound, FailureCode::ActorRouteNotFound),
         Err(error) => error.kind().to_wire(),
     };
-    send_reply(handle, correlation, result, code, ReplyTail::None, None);
+    send_reply(handle, correlation, result, failure, ReplyTail::None, None);
 }
 
 /// WR-58: answered for peers that ask; our own look-up reads the store.
@@ -191,7 +190,7 @@ async fn run_creation(
     core.must_take_objects()?;
     let now = core.clock.unix().get();
     let left = create.deadline_unix_ms.get().saturating_sub(now);
-    let deadline = core.deadline(std::time::Duration::from_millis(left));
+    let deadline = core.deadline(Duration::from_millis(left));
     let key = actor_key(&create.actor_id);
     let reserved = match core.repository.read(&key, deadline.location()).await? {
         Authority::Reserved(reserved) => reserved,
@@ -230,7 +229,7 @@ async fn run_creation(
         actor_id: create.actor_id.clone(),
         object_generation: row.object_generation,
     };
-    let terminal = terminal_record(create, &actor)?;
+    let terminal = terminal_record(create, &actor, deadline.left().unwrap_or_default())?;
     let done = activate::activate(core, &node, reserved, request, Some(terminal), &deadline);
     let (creation, reply) = match done.await? {
         Activated::Created { reply, .. } => (ActorCreateTerminal::Created { actor }, reply),
@@ -252,7 +251,11 @@ fn decode_request(bytes: &bytes::Bytes) -> Result<Option<Payload>, Error> {
 }
 
 /// RL-87: kept five minutes past the deadline, for a repeat of the same operation.
-fn terminal_record(create: &ActorCreate, actor: &WireActorRef) -> Result<TerminalRecord, Error> {
+fn terminal_record(
+    create: &ActorCreate,
+    actor: &WireActorRef,
+    until_deadline: Duration,
+) -> Result<TerminalRecord, Error> {
     let terminal = CreationOperationTerminal {
         terminal_result: TerminalResult::Ok,
         failure_code: FailureCode::None,
@@ -265,14 +268,12 @@ fn terminal_record(create: &ActorCreate, actor: &WireActorRef) -> Result<Termina
         Error::internal("a creation terminal cannot be encoded").with_source(error)
     };
     let bytes = spotlane_wire::encode(&terminal).map_err(broken)?;
-    let key = key::creation_terminal(
-        &create.source_node_rid,
-        create.source_node_generation,
-        create.operation,
-    );
-    let ttl = Ttl::new(std::time::Duration::from_secs(5 * 60 + 30));
-    let internal = |error: spotlane_store::ArgumentError| {
-        Error::internal("a creation terminal cannot be stored").with_source(error)
+    let operation = CreationOperation {
+        source: create.source_node_rid.clone(),
+        source_generation: create.source_node_generation,
+        operation: create.operation,
     };
-    TerminalRecord::new(key, bytes, ttl.map_err(internal)?).map_err(internal)
+    TerminalRecord::new(operation, bytes, until_deadline).map_err(|error| {
+        Error::internal("a creation terminal cannot be stored").with_source(error)
+    })
 }

@@ -109,16 +109,16 @@ impl ErrorKind {
                 TerminalResult::TimedOut => Self::DeadlineExceeded,
                 TerminalResult::Terminated => Self::ShuttingDown,
                 TerminalResult::Busy
+                | TerminalResult::Conflict
                 | TerminalResult::NotConnected
                 | TerminalResult::Backpressured => Self::Unavailable,
                 TerminalResult::InvalidArgument
                 | TerminalResult::InvalidState
                 | TerminalResult::NotSupported => Self::InvalidOperation,
-                // WR-20: these never come without a code.
+                // WR-20: these, and a conflict, never come without a code.
                 TerminalResult::NotFound => Self::NotFound,
                 TerminalResult::ProtocolError => Self::ProtocolError,
                 TerminalResult::Rejected => Self::Rejected,
-                TerminalResult::Conflict => Self::Unavailable,
                 TerminalResult::InternalError => Self::InternalFailure,
             },
             Code::ActorRouteNotFound

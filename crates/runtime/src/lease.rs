@@ -53,7 +53,7 @@ impl OwnLease {
     }
 
     fn keep(&self, held: HeldLease) {
-        let deadline = nanos(held.deadline().since_start());
+        let deadline = nanos(held.deadline().since(spotlane_location::Monotonic::ORIGIN));
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
         self.deadline.store(deadline, Ordering::Release);
     }

@@ -31,7 +31,9 @@ pub(crate) fn uuid() -> String {
         if matches!(at, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        text.push_str(&format!("{byte:02x}"));
+        for digit in [byte >> 4, byte & 0x0F] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
     }
     text
 }

@@ -58,7 +58,9 @@ impl HostState {
 
     /// RL-181: which step may follow.
     pub(crate) const fn may_become(self, next: Self) -> bool {
-        matches!(
+        // One line per state reads better than fewer patterns.
+        #[expect(clippy::unnested_or_patterns, reason = "a line per state")]
+        let legal = matches!(
             (self, next),
             (
                 Self::Preparing,
@@ -72,7 +74,8 @@ impl HostState {
             ) | (Self::Relocated, Self::Draining)
                 | (Self::Draining, Self::Stopped)
                 | (Self::Error, Self::Draining)
-        )
+        );
+        legal
     }
 }
 

@@ -365,13 +365,12 @@ fn write_call<'a>(
     link: &Link,
     batches: impl ExactSizeIterator<Item = &'a Batch>,
 ) -> (Vec<Bytes>, Vec<Bytes>) {
-    let mut keys: Vec<_> = ["sequence", "index", "scans", "due"]
-        .iter()
-        .map(|part| link.domain.part(part))
-        .collect();
+    let domain = &link.domain;
+    let parts = [&domain.sequence, &domain.index, &domain.scans, &domain.due];
+    let mut keys: Vec<_> = parts.into_iter().cloned().collect();
     let again = crate::scan::IDLE_LIFE.as_millis().to_string();
     let mut arguments = vec![
-        link.domain.name(),
+        domain.name.clone(),
         Bytes::from(again),
         decimal(batches.len()),
     ];
@@ -406,7 +405,7 @@ async fn run_writes(link: Arc<Link>, fence: Bytes, mut writes: Vec<Write>) -> Ba
     let (keys, arguments) = write_call(&link, writes.iter().map(|write| &write.operation));
     let deadline = link.deadline();
     let reply = link
-        .send_write(&link.scripts.write, fence, &keys, arguments, deadline)
+        .send_write(&link.scripts.write, fence, &keys, &arguments, deadline)
         .await;
     let parts = match reply {
         Ok(Sent::Answer(answer)) => open(answer, &link),

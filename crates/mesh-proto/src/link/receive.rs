@@ -15,6 +15,7 @@ use super::event::LinkEvent;
 use super::{Effects, Link, Responsive, Stage, Used};
 use crate::admission::{AdmissionEvent, Offered};
 use crate::liveness::Acknowledged;
+use crate::pending::{Request, Unmatched};
 use crate::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence};
 
 /// How a record was wrapped.
@@ -30,6 +31,7 @@ enum Wrapped {
 ///
 /// # Errors
 /// The message is something else, or not legal: the link has to look at it.
+#[inline]
 pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message> {
     let (frames, sequence) = match &message {
         Message::Plain(frames) => (frames, None),
@@ -52,6 +54,15 @@ pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message>
         (Class::OneWay | Class::Relocation, Some(_))
         | (Class::Request, None)
         | (Class::Reply | Class::Admission | Class::Liveness, _) => Err(message),
+    }
+}
+
+/// What the frames of a reply are for the request that they answer (TR-69).
+pub fn reply_outcome(request: &Request, frames: &[Bytes]) -> Outcome {
+    let reply = spotlane_wire::decode_command::<Reply>(frames, request.kind);
+    match reply {
+        Ok(reply) if reply.correlation == request.correlation => Outcome::Reply(Box::new(reply)),
+        Ok(_) | Err(_) => Outcome::BrokenReply,
     }
 }
 
@@ -267,22 +278,26 @@ impl Link {
 
     /// TR-41, TR-69: the envelope finds the request, and the record must repeat its correlation.
     fn reply(&mut self, sequence: Sequence, frames: &[Bytes], out: &mut Effects) {
-        self.complete(sequence, out, |request| {
-            let reply = spotlane_wire::decode_command::<Reply>(frames, request.kind);
-            match reply {
-                Ok(reply) if reply.correlation == request.correlation => {
-                    Outcome::Reply(Box::new(reply))
-                }
-                Ok(_) | Err(_) => Outcome::BrokenReply,
-            }
-        });
+        self.complete(sequence, out, |request| reply_outcome(request, frames));
+    }
+
+    /// Takes the request that a reply names out of the table, for a driver that reads the reply itself
+    /// ([`reply_outcome`]).
+    ///
+    /// # Errors
+    /// No request waits for it.
+    pub fn take_request(&mut self, sequence: Sequence) -> Result<Request, Unmatched> {
+        match &mut self.stage {
+            Stage::Up(up) => up.pending.take(sequence),
+            Stage::Opening(_) | Stage::Ended => Err(Unmatched::Finished),
+        }
     }
 
     fn complete(
         &mut self,
         sequence: Sequence,
         out: &mut Effects,
-        outcome: impl FnOnce(&crate::pending::Request) -> Outcome,
+        outcome: impl FnOnce(&Request) -> Outcome,
     ) {
         let Stage::Up(up) = &mut self.stage else {
             out.push(LinkEffect::Ignored(Ignored::AfterEnd));

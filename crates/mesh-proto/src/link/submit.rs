@@ -9,7 +9,9 @@ use super::event::{Awaits, ConnectionToken, Submit};
 use super::{Effects, Link, Stage, Up, Used};
 use crate::admission::Side;
 use crate::pending::{Request, SubmitId};
-use crate::zmp::{Envelope, Lane, Parts, Sequence, encode_record};
+use crate::zmp::{
+    Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_record,
+};
 
 impl Link {
     /// Takes a submit, or refuses it with nothing sent.
@@ -38,6 +40,37 @@ impl Link {
         pin: Option<&ConnectionToken>,
         awaits: Option<Awaits>,
     ) -> Result<Parts, NotSubmitted> {
+        let envelope = self.admit_submit(id, record, pin, awaits)?;
+        Ok(self.encoded(envelope))
+    }
+
+    /// As [`Self::send`], and writes the bytes to where the driver wants them.
+    ///
+    /// # Errors
+    /// Nothing has changed, and nothing was written.
+    pub fn send_to(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        awaits: Option<Awaits>,
+        sink: &mut impl Sink,
+    ) -> Result<Size, NotSubmitted> {
+        let envelope = self.admit_submit(id, record, None, awaits)?;
+        let edition = self.settings.edition;
+        write_record(edition, envelope, &self.frames, sink);
+        let size = size_of(edition, envelope, &self.frames);
+        self.frames.clear();
+        Ok(size)
+    }
+
+    /// Judges a submit and encodes its record; enters a request into the table.
+    fn admit_submit(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        pin: Option<&ConnectionToken>,
+        awaits: Option<Awaits>,
+    ) -> Result<Envelope, NotSubmitted> {
         let class = class_of(record);
         let up = self.usable()?;
         // TR-93: pinned to another pair, it fails and is not moved.
@@ -67,11 +100,19 @@ impl Link {
                 Envelope::Request(up.pending.next_sequence())
             }
         };
-        let parts = self.encode(Lane::Application, envelope, record)?;
+        self.encode(Lane::Application, envelope, record)?;
         if let (Some(request), Ok(up)) = (request, self.usable()) {
             up.pending.insert(request).map_err(NotSubmitted::NotTaken)?;
         }
-        Ok(parts)
+        Ok(envelope)
+    }
+
+    /// The sequence of the next request; the id that takes the least effort.
+    pub fn next_id(&self) -> SubmitId {
+        match &self.stage {
+            Stage::Up(up) => SubmitId::new(up.pending.next_sequence().get()),
+            Stage::Opening(_) | Stage::Ended => SubmitId::new(0),
+        }
     }
 
     /// The state of a link that submits may use.
@@ -84,31 +125,36 @@ impl Link {
         }
     }
 
-    /// Encodes a record for a lane, whose peer may have a limit (TR-17).
+    /// Encodes a record for a lane, whose peer may have a limit (TR-17), into the frames.
     fn encode(
         &mut self,
         lane: Lane,
         envelope: Envelope,
         record: &Record,
-    ) -> Result<Parts, NotSubmitted> {
-        record
-            .encode(&mut self.frames)
-            .map_err(NotSubmitted::Encode)?;
-        let parts = encode_record(self.settings.edition, envelope, &self.frames);
-        // A large payload is in the parts now and must not live on in the buffer.
-        self.frames.clear();
+    ) -> Result<(), NotSubmitted> {
         let limit = match (&self.stage, lane) {
             (Stage::Up(up), Lane::Application) => up.limits.application,
             (Stage::Up(up), Lane::Completion) => up.limits.completion,
             (Stage::Opening(_) | Stage::Ended, _) => return Err(NotSubmitted::NotConnected),
         };
-        match limit {
-            Some(max) if parts.body_bytes() > max.get() => Err(NotSubmitted::TooLarge {
-                bytes: parts.body_bytes(),
-                max: max.get(),
-            }),
-            Some(_) | None => Ok(parts),
+        record
+            .encode(&mut self.frames)
+            .map_err(NotSubmitted::Encode)?;
+        let Some(max) = limit else { return Ok(()) };
+        let bytes = size_of(self.settings.edition, envelope, &self.frames).body_bytes;
+        let max = max.get();
+        if bytes > max {
+            self.frames.clear();
+            return Err(NotSubmitted::TooLarge { bytes, max });
         }
+        Ok(())
+    }
+
+    fn encoded(&mut self, envelope: Envelope) -> Parts {
+        let parts = encode_record(self.settings.edition, envelope, &self.frames);
+        // A large payload is in the parts now and must not live on in the buffer.
+        self.frames.clear();
+        parts
     }
 
     /// Sends a reply on the Completion lane (TR-40). A link that is not used any more still answers
@@ -126,14 +172,40 @@ impl Link {
     /// # Errors
     /// Nothing has changed.
     pub fn reply_to(&mut self, sequence: Sequence, reply: &Record) -> Result<Parts, NotSubmitted> {
-        match class_of(reply) {
-            Class::Reply => self.encode(Lane::Completion, Envelope::Reply(sequence), reply),
-            class @ (Class::OneWay
-            | Class::Request
-            | Class::Admission
-            | Class::Liveness
-            | Class::Relocation) => Err(NotSubmitted::Misused(class)),
+        let envelope = self.admit_reply(sequence, reply)?;
+        Ok(self.encoded(envelope))
+    }
+
+    /// As [`Self::reply_to`], and writes the bytes to where the driver wants them.
+    ///
+    /// # Errors
+    /// Nothing has changed, and nothing was written.
+    pub fn reply_into(
+        &mut self,
+        sequence: Sequence,
+        reply: &Record,
+        sink: &mut impl Sink,
+    ) -> Result<Size, NotSubmitted> {
+        let envelope = self.admit_reply(sequence, reply)?;
+        let edition = self.settings.edition;
+        write_record(edition, envelope, &self.frames, sink);
+        let size = size_of(edition, envelope, &self.frames);
+        self.frames.clear();
+        Ok(size)
+    }
+
+    fn admit_reply(
+        &mut self,
+        sequence: Sequence,
+        reply: &Record,
+    ) -> Result<Envelope, NotSubmitted> {
+        let class = class_of(reply);
+        if class != Class::Reply {
+            return Err(NotSubmitted::Misused(class));
         }
+        let envelope = Envelope::Reply(sequence);
+        self.encode(Lane::Completion, envelope, reply)?;
+        Ok(envelope)
     }
 
     /// Sends a record of the link itself.
@@ -147,7 +219,10 @@ impl Link {
             | Class::Relocation => (Lane::Application, Envelope::Plain),
         };
         match self.encode(lane, envelope, record) {
-            Ok(parts) => out.push(LinkEffect::Write(lane, parts)),
+            Ok(()) => {
+                let parts = self.encoded(envelope);
+                out.push(LinkEffect::Write(lane, parts));
+            }
             // Our own descriptor and a probe can always be encoded, so it is the limit.
             Err(_) => self.end(EndReason::PeerLimit, out),
         }

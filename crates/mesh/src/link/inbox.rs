@@ -186,6 +186,7 @@ impl LinkCore {
     }
 
     /// Offers one record to the host.
+    #[inline]
     pub(super) fn offer_record(
         self: &Arc<Self>,
         from: PeerLink,
@@ -203,6 +204,7 @@ impl LinkCore {
         })
     }
 
+    #[inline]
     fn offer(&self, received: Received) -> Offered {
         self.inbox.resumed.store(false, Ordering::Relaxed);
         match self.node.inbound.on_record(received) {

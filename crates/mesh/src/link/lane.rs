@@ -6,21 +6,27 @@ use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use spotlane_mesh_proto::Machine as _;
-use spotlane_mesh_proto::link::{LinkEvent, ordinary};
-use spotlane_mesh_proto::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane};
+use spotlane_mesh_proto::link::{LinkEvent, Outcome, ordinary, reply_outcome};
+use spotlane_mesh_proto::pending::Request;
+use spotlane_mesh_proto::zmp::{
+    Connection, ConnectionEffect, ConnectionEvent, Frames, Lane, Message,
+};
 use spotlane_types::id::Endpoint;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use super::LinkCore;
 use super::inbox::{Item, Offered};
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
-use crate::stream::Stream;
+use crate::stream::{Incoming, Stream};
 
 /// Records that one link hands up before others get their turn (TR-53).
 const TURN_RECORDS: u32 = 64;
 /// The least room to read into.
 const READ_BYTES_MIN: usize = 16 * 1024;
+/// The usual room to read into.
+const READ_BYTES: usize = 64 * 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -33,7 +39,7 @@ impl LinkCore {
                 dialled = core.dial() => dialled,
             };
             match dialled {
-                Ok(stream) => core.run_dialled(lane, Arc::new(stream)).await,
+                Ok((stream, incoming)) => core.run_dialled(lane, stream, incoming).await,
                 Err(error) => {
                     core.not_dialled(&error);
                     core.apply(LinkEvent::OpenFailed(lane));
@@ -51,7 +57,7 @@ impl LinkCore {
         }
     }
 
-    async fn dial(&self) -> io::Result<Stream> {
+    async fn dial(&self) -> io::Result<(Arc<Stream>, Incoming)> {
         let Some(address) = &self.address else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
@@ -63,14 +69,19 @@ impl LinkCore {
         }
     }
 
-    async fn run_dialled(self: &Arc<Self>, lane: Lane, stream: Arc<Stream>) {
+    async fn run_dialled(self: &Arc<Self>, lane: Lane, stream: Arc<Stream>, incoming: Incoming) {
         self.lane(lane).open(Arc::clone(&stream));
         self.apply(LinkEvent::Opened(lane));
-        self.run_lane(lane, stream).await;
+        self.run_lane(lane, stream, incoming).await;
     }
 
     /// Reads and writes one lane until it is over. The machine has its connection already.
-    pub(crate) async fn run_lane(self: &Arc<Self>, lane: Lane, stream: Arc<Stream>) {
+    pub(crate) async fn run_lane(
+        self: &Arc<Self>,
+        lane: Lane,
+        stream: Arc<Stream>,
+        incoming: Incoming,
+    ) {
         let connection = self.lock().link.detach(lane);
         let Some(connection) = connection else {
             // The link has ended meanwhile.
@@ -81,13 +92,12 @@ impl LinkCore {
             core: Arc::clone(self),
             lane,
             connection,
+            incoming,
             effects: Vec::new(),
+            ended: Vec::new(),
         };
         // Both end with the socket: its close wakes either of them.
-        tokio::join!(
-            self.lane(lane).run(Arc::clone(&stream)),
-            reader.run(&stream)
-        );
+        tokio::join!(self.lane(lane).run(stream), reader.run());
     }
 }
 
@@ -96,19 +106,24 @@ struct Reader {
     core: Arc<LinkCore>,
     lane: Lane,
     connection: Connection,
+    incoming: Incoming,
     effects: Vec<ConnectionEffect>,
+    ended: Vec<Ended>,
 }
 
+/// A request whose reply came, who waits for it, and the reply.
+type Ended = ((Request, oneshot::Sender<Outcome>), Frames);
+
 impl Reader {
-    async fn run(mut self, stream: &Stream) {
+    async fn run(mut self) {
         let most = self.core.node.config.bounds.receive_bytes;
         let mut buffer = BytesMut::new();
         loop {
             self.wait_for_room().await;
             if buffer.capacity() < READ_BYTES_MIN {
-                buffer.reserve(most.max(READ_BYTES_MIN));
+                buffer.reserve(most.clamp(READ_BYTES_MIN, READ_BYTES));
             }
-            let read = self.read(stream, &mut buffer).await;
+            let read = self.read(&mut buffer).await;
             let now = self.core.node.clock().now();
             let over = match read {
                 Some(Ok(0) | Err(_)) => {
@@ -153,12 +168,12 @@ impl Reader {
     }
 
     /// `None` when the handshake took too long.
-    async fn read(&self, stream: &Stream, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
+    async fn read(&mut self, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
         match self.connection.next_deadline() {
-            None => Some(stream.read(buffer).await),
+            None => Some(self.incoming.read(buffer).await),
             Some(deadline) => {
                 let wait = self.core.node.clock().until(deadline);
-                let read = tokio::time::timeout(wait, stream.read(buffer)).await;
+                let read = tokio::time::timeout(wait, self.incoming.read(buffer)).await;
                 read.ok()
             }
         }
@@ -176,11 +191,44 @@ impl Reader {
         };
         match direct {
             Some(from) if self.core.inbox.begin() => self.deliver(&from).await,
+            None if self.lane == Lane::Completion && self.core.run().is_some() => {
+                self.complete();
+                self.core.drain().await;
+            }
             Some(_) | None => {
                 let effects = std::mem::take(&mut self.effects);
                 self.core.apply(LinkEvent::Decoded(self.lane, effects));
                 self.core.drain().await;
             }
+        }
+    }
+
+    /// Ends the requests that replies came for. The machine is locked once for all of them, and none
+    /// is read under its lock.
+    fn complete(&mut self) {
+        let mut others = Vec::new();
+        let mut ended = std::mem::take(&mut self.ended);
+        {
+            let mut state = self.core.lock();
+            for effect in self.effects.drain(..) {
+                match effect {
+                    ConnectionEffect::Message(Message::Reply { sequence, payload }) => {
+                        // TR-41: without a request, it is dropped.
+                        let request = state.link.take_request(sequence).ok();
+                        let waiter = state.waiting.take(sequence);
+                        ended.extend(request.zip(waiter).map(|it| (it, payload)));
+                    }
+                    other => others.push(other),
+                }
+            }
+        }
+        for ((request, waiter), payload) in ended.drain(..) {
+            // A caller that went away has given the request up.
+            waiter.send(reply_outcome(&request, &payload)).ok();
+        }
+        self.ended = ended;
+        if !others.is_empty() {
+            self.core.apply(LinkEvent::Decoded(self.lane, others));
         }
     }
 
@@ -196,7 +244,9 @@ impl Reader {
         } else {
             Offered::Taken
         };
-        for effect in std::mem::take(&mut self.effects) {
+        // The memory of the list is used again.
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
             let effect = match effect {
                 ConnectionEffect::Message(message) => match ordinary(message) {
                     Ok((record, answer)) => {
@@ -224,6 +274,7 @@ impl Reader {
             self.core.apply(LinkEvent::Decoded(self.lane, vec![effect]));
             self.core.drain_kept().await;
         }
+        self.effects = effects;
         for lane in Lane::ALL {
             self.core.lane(lane).uncork();
         }

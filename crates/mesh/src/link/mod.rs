@@ -14,8 +14,8 @@ use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::admission::Side;
 use spotlane_mesh_proto::link::{ConnectionToken, Link, LinkEffect, LinkEvent, Outcome};
 use spotlane_mesh_proto::peers::LinkId;
-use spotlane_mesh_proto::pending::SubmitId;
-use spotlane_mesh_proto::zmp::{Lane, PairId};
+use spotlane_mesh_proto::pending::Window;
+use spotlane_mesh_proto::zmp::{Lane, PairId, Sequence};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::time::Monotonic;
@@ -30,7 +30,7 @@ use crate::node::Node;
 use crate::out::LaneOut;
 use inbox::{Inbox, Item};
 pub use submit::Asked;
-pub(crate) use submit::{Charge, How};
+pub(crate) use submit::{Charge, How, refused};
 
 /// A link with its sockets.
 #[derive(Debug)]
@@ -62,54 +62,11 @@ pub(crate) struct LinkCore {
 #[derive(Debug)]
 struct State {
     link: Link,
-    waiting: Waiting,
+    /// Who waits for a reply, by the sequence of the request, which is also its id.
+    waiting: Window<oneshot::Sender<Outcome>>,
     effects: Vec<LinkEffect>,
     /// What the deadlines task sleeps until.
     armed: Option<Monotonic>,
-}
-
-/// Who waits for a reply, by the id of its submit: the place, and how often it was used.
-#[derive(Debug, Default)]
-struct Waiting {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-#[derive(Debug, Default)]
-struct Slot {
-    uses: u32,
-    waiter: Option<oneshot::Sender<Outcome>>,
-}
-
-impl Waiting {
-    fn put(&mut self, waiter: oneshot::Sender<Outcome>) -> SubmitId {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            u32::try_from(self.slots.len().saturating_sub(1)).unwrap_or(u32::MAX)
-        });
-        let mut uses = 0;
-        if let Some(slot) = self.slots.get_mut(place(index)) {
-            slot.uses = slot.uses.wrapping_add(1);
-            slot.waiter = Some(waiter);
-            uses = slot.uses;
-        }
-        SubmitId::new(u64::from(uses) << 32 | u64::from(index))
-    }
-
-    fn take(&mut self, id: SubmitId) -> Option<oneshot::Sender<Outcome>> {
-        let index = u32::try_from(id.get() & u64::from(u32::MAX)).ok()?;
-        let slot = self.slots.get_mut(place(index))?;
-        if u64::from(slot.uses) != id.get() >> 32 {
-            return None;
-        }
-        let waiter = slot.waiter.take()?;
-        self.free.push(index);
-        Some(waiter)
-    }
-}
-
-fn place(index: u32) -> usize {
-    usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 /// What a call leaves to be done when the lock of the machine is gone.
@@ -145,7 +102,7 @@ impl LinkCore {
             address: start.address,
             state: Mutex::new(State {
                 link,
-                waiting: Waiting::default(),
+                waiting: Window::new(),
                 effects: Vec::new(),
                 armed: None,
             }),
@@ -293,7 +250,8 @@ impl LinkCore {
                 }
                 LinkEffect::Close(lane) => after.close[lane_index(lane)] = true,
                 LinkEffect::Completed { id, outcome } => {
-                    let waiter = state.waiting.take(id);
+                    let sequence = Sequence::new(id.get());
+                    let waiter = sequence.and_then(|sequence| state.waiting.take(sequence));
                     after
                         .completed
                         .extend(waiter.map(|waiter| (waiter, outcome)));

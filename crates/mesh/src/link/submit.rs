@@ -12,16 +12,16 @@ use spotlane_mesh_proto::link::{
     Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
 };
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
-use spotlane_mesh_proto::zmp::Sequence;
+use spotlane_mesh_proto::zmp::{Sequence, Size};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::LinkCore;
+use super::{LinkCore, State};
 use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
-use crate::out::{Done, Flush, Full};
+use crate::out::{Done, Flush, Full, NotQueued, Queue, Room};
 use crate::tracked::Tracked;
 
 /// Whether the caller has named the connection.
@@ -101,35 +101,11 @@ impl LinkCore {
         }
     }
 
-    fn refusal(how: How, refusal: Refusal) -> NotSubmitted {
-        match (refusal, how) {
-            (Refusal::TooLarge { bytes, max }, _) => NotSubmitted::TooLarge { bytes, max },
-            (Refusal::Encode(error), _) => NotSubmitted::Encode(error),
-            (Refusal::Misused(class), _) => NotSubmitted::Misused(class),
-            (Refusal::NotTaken(NotTaken::Full { max }), _) => NotSubmitted::TooManyRequests { max },
-            (Refusal::OtherConnection, _) | (_, How::Pinned(_)) => NotSubmitted::OtherConnection,
-            // A link that is not used any more, or over: the peer has none, or will have another one.
-            (_, How::ToPeer) => NotSubmitted::NotConnected,
-        }
-    }
-
-    /// Queues a record of class one-way or relocation.
-    pub(crate) fn submit(
+    pub(crate) fn submit_tracked(
         &self,
-        record: Record,
+        record: &Record,
         how: How,
-        charge: Charge,
-    ) -> Result<Option<Tracked>, Refused> {
-        match self.try_submit(&record, how, charge) {
-            Ok(tracked) => Ok(tracked),
-            Err(why) => Err(Refused {
-                record: Box::new(record),
-                why,
-            }),
-        }
-    }
-
-    pub(crate) fn submit_tracked(&self, record: Record, how: How) -> Result<Tracked, Refused> {
+    ) -> Result<Tracked, NotSubmitted> {
         let tracked = self.submit(record, how, Charge::Tracked)?;
         // A tracked submit that was taken has its receiver.
         Ok(tracked.unwrap_or_else(|| Tracked::new(0, oneshot::channel().1)))
@@ -144,17 +120,17 @@ impl LinkCore {
     ) -> Result<(), SendError> {
         let most = self.node.config.send_timeout;
         let within = within.map_or(most, |within| within.min(most));
-        let deadline = Instant::now() + within;
-        let mut record = record;
+        let mut deadline = None;
         loop {
-            match self.submit(record, how, Charge::Untracked) {
+            let why = match self.submit(&record, how, Charge::Untracked) {
                 Ok(_) => return Ok(()),
-                Err(Refused {
-                    record: back,
-                    why: NotSubmitted::Full { .. },
-                }) => record = *back,
-                Err(refused) => return Err(SendError::Refused(refused)),
-            }
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return Err(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + within);
             if timeout_at(deadline, self.application.room()).await.is_err() {
                 return Err(SendError::DeadlineExceeded {
                     record: Box::new(record),
@@ -172,33 +148,28 @@ impl LinkCore {
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
         let not_sent = |error| Err(RequestError::NotSent(error));
-        let mut record = match self.ask(record, how, timeout) {
-            Ok(asked) => return asked.await,
-            Err(Refused {
-                record,
-                why: NotSubmitted::Full { .. },
-            }) => *record,
-            Err(refused) => return not_sent(SendError::Refused(refused)),
-        };
-        let start = Instant::now();
         let waited = timeout.min(self.node.config.send_timeout);
+        let mut start = None;
         loop {
-            if timeout_at(start + waited, self.application.room())
-                .await
-                .is_err()
-            {
+            // EX-268: each stage gets what is left.
+            let left = start.map_or(timeout, |start: Instant| {
+                timeout.saturating_sub(start.elapsed())
+            });
+            let why = match self.ask(&record, how, left) {
+                Ok(asked) => {
+                    drop(record);
+                    return asked.await;
+                }
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return not_sent(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *start.get_or_insert_with(Instant::now) + waited;
+            if timeout_at(deadline, self.application.room()).await.is_err() {
                 let record = Box::new(record);
                 return not_sent(SendError::DeadlineExceeded { record, waited });
-            }
-            // EX-268: each stage gets what is left.
-            let left = timeout.saturating_sub(start.elapsed());
-            match self.ask(record, how, left) {
-                Ok(asked) => return asked.await,
-                Err(Refused {
-                    record: back,
-                    why: NotSubmitted::Full { .. },
-                }) => record = *back,
-                Err(refused) => return not_sent(SendError::Refused(refused)),
             }
         }
     }
@@ -226,33 +197,36 @@ impl LinkCore {
         }
     }
 
-    fn try_submit(
+    /// Queues a record of class one-way or relocation.
+    pub(crate) fn submit(
         &self,
         record: &Record,
         how: How,
         charge: Charge,
     ) -> Result<Option<Tracked>, NotSubmitted> {
         self.check(how)?;
-        self.application.check_room().map_err(full)?;
-        let mut state = self.lock();
-        // One-way records end with their submit, so they need no id of their own.
-        let parts = state
-            .link
-            .send(SubmitId::new(u64::MAX), record, None, None)
-            .map_err(|refusal| Self::refusal(how, refusal))?;
-        let (done, tracked) = match charge {
-            Charge::Untracked => (None, None),
+        let mut tracked = None;
+        let done = |size: Size| match charge {
+            Charge::Untracked => None,
             Charge::Tracked => {
                 let (tell, written) = oneshot::channel();
-                let done = Done {
+                tracked = Some(Tracked::new(size.charge, written));
+                Some(Done {
                     tell: Some(tell),
                     charge: None,
-                };
-                (Some(done), Some(Tracked::new(parts.charge(), written)))
+                })
             }
         };
-        // Under the lock of the machine, so that the order of the lane is that of the submits.
-        self.application.push(&parts, done, Flush::Soon);
+        let act = {
+            // Under the lock of the machine, so that the order of the lane is that of the submits.
+            let mut state = self.lock();
+            // One-way records end with their submit, so they need no id of their own.
+            let id = SubmitId::new(u64::MAX);
+            let write = |queue: &mut Queue<'_>| state.link.send_to(id, record, None, queue);
+            let act = self.application.write(Room::Bounded, done, write);
+            act.map_err(|why| not_queued(how, why))?
+        };
+        self.application.act(act, Flush::Soon);
         Ok(tracked)
     }
 
@@ -278,7 +252,7 @@ impl LinkCore {
             Ok(parts) => parts,
             Err(why) => {
                 drop(state);
-                return refused(record, Self::refusal(how, why));
+                return refused(record, refusal(how, why));
             }
         };
         let charge = match self.budget.take(parts.charge()) {
@@ -304,57 +278,52 @@ impl LinkCore {
     /// Queues a request and enters it into the table of those that wait.
     pub(crate) fn ask(
         self: &Arc<Self>,
-        record: Record,
-        how: How,
-        timeout: Duration,
-    ) -> Result<Asked, Refused> {
-        match self.try_ask(&record, how, timeout) {
-            Ok(asked) => Ok(asked),
-            Err(why) => Err(Refused {
-                record: Box::new(record),
-                why,
-            }),
-        }
-    }
-
-    fn try_ask(
-        self: &Arc<Self>,
         record: &Record,
         how: How,
         timeout: Duration,
     ) -> Result<Asked, NotSubmitted> {
         self.check(how)?;
-        self.application.check_room().map_err(full)?;
         let Some(question) = question_of(record) else {
             return Err(NotSubmitted::Misused(class_of(record)));
         };
+        let deadline = self.node.clock().now().after(timeout);
+        let awaits = Awaits {
+            correlation: question.correlation,
+            kind: question.kind,
+            deadline,
+        };
+        let mut state = self.lock();
+        let State {
+            link,
+            waiting,
+            armed,
+            ..
+        } = &mut *state;
+        let id = link.next_id();
+        let write = |queue: &mut Queue<'_>| link.send_to(id, record, Some(awaits), queue);
+        let act = self.application.write(Room::Bounded, |_| None, write);
+        let act = act.map_err(|why| not_queued(how, why))?;
         let (waiter, outcome) = oneshot::channel();
-        self.with(|state, now| {
-            let id = state.waiting.put(waiter);
-            let awaits = Awaits {
-                correlation: question.correlation,
-                kind: question.kind,
-                deadline: now.after(timeout),
-            };
-            match state.link.send(id, record, None, Some(awaits)) {
-                Ok(parts) => {
-                    // Nobody else waits, so nobody else is about to send: go at once.
-                    let alone = state.link.pending() == 1;
-                    let flush = if alone { Flush::Now } else { Flush::Soon };
-                    self.application.push(&parts, None, flush);
-                    Ok(Asked {
-                        core: Arc::clone(self),
-                        outcome,
-                        id,
-                        timeout,
-                        ended: false,
-                    })
-                }
-                Err(refusal) => {
-                    state.waiting.take(id);
-                    Err(Self::refusal(how, refusal))
-                }
-            }
+        // Both tables count the same requests, so the sequence is that of the id.
+        waiting.push(waiter);
+        // Nobody else waits, so nobody else is about to send: go at once.
+        let flush = if waiting.len() == 1 {
+            Flush::Now
+        } else {
+            Flush::Soon
+        };
+        let early = armed.is_none_or(|armed| deadline < armed);
+        drop(state);
+        if early {
+            self.alarm.notify_one();
+        }
+        self.application.act(act, flush);
+        Ok(Asked {
+            core: Arc::clone(self),
+            outcome,
+            id,
+            timeout,
+            ended: false,
         })
     }
 
@@ -366,23 +335,26 @@ impl LinkCore {
     ) -> Result<(), NotAnswered> {
         let reply = Record::Reply(reply);
         let alone = self.unanswered.load(Ordering::Relaxed) <= 1;
-        let flush = if alone { Flush::Now } else { Flush::Soon };
-        let sent = self.lock().link.reply_to(sequence, &reply);
-        match sent {
-            Ok(parts) => {
-                self.completion.push(&parts, None, flush);
-                Ok(())
+        let sent = {
+            let mut state = self.lock();
+            let write = |queue: &mut Queue<'_>| state.link.reply_into(sequence, &reply, queue);
+            self.completion.write(Room::Always, |_| None, write)
+        };
+        let why = match sent {
+            Ok(act) => {
+                let flush = if alone { Flush::Now } else { Flush::Soon };
+                self.completion.act(act, flush);
+                return Ok(());
             }
-            Err(refusal) => {
-                let Record::Reply(reply) = reply else {
-                    return Ok(());
-                };
-                let why = Self::refusal(How::ToPeer, refusal);
-                Err(NotAnswered {
-                    reply: Box::new(reply),
-                    why,
-                })
-            }
+            Err(why) => not_queued(How::ToPeer, why),
+        };
+        match reply {
+            Record::Reply(reply) => Err(NotAnswered {
+                reply: Box::new(reply),
+                why,
+            }),
+            // It was made of a reply.
+            _ => Ok(()),
         }
     }
 
@@ -392,9 +364,31 @@ impl LinkCore {
     }
 }
 
-const fn full(full: Full) -> NotSubmitted {
-    NotSubmitted::Full {
-        charge: full.charge,
-        max: full.max,
+/// Gives a record that was not taken back to its caller.
+pub(crate) fn refused<T>(taken: Result<T, NotSubmitted>, record: Record) -> Result<T, Refused> {
+    taken.map_err(|why| Refused {
+        record: Box::new(record),
+        why,
+    })
+}
+
+fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {
+    match (why, how) {
+        (NotQueued::Full(Full { charge, max }), _) => NotSubmitted::Full { charge, max },
+        (NotQueued::Refused(why), _) => refusal(how, why),
+        (NotQueued::Closed, How::ToPeer) => NotSubmitted::NotConnected,
+        (NotQueued::Closed, How::Pinned(_)) => NotSubmitted::OtherConnection,
+    }
+}
+
+fn refusal(how: How, refusal: Refusal) -> NotSubmitted {
+    match (refusal, how) {
+        (Refusal::TooLarge { bytes, max }, _) => NotSubmitted::TooLarge { bytes, max },
+        (Refusal::Encode(error), _) => NotSubmitted::Encode(error),
+        (Refusal::Misused(class), _) => NotSubmitted::Misused(class),
+        (Refusal::NotTaken(NotTaken::Full { max }), _) => NotSubmitted::TooManyRequests { max },
+        (Refusal::OtherConnection, _) | (_, How::Pinned(_)) => NotSubmitted::OtherConnection,
+        // A link that is not used any more, or over: the peer has none, or will have another one.
+        (_, How::ToPeer) => NotSubmitted::NotConnected,
     }
 }

@@ -122,6 +122,7 @@ impl Waiting {
                 }
             }
             SourceEvent::ConnectionReady(ready) => self.connection = Some(ready),
+            // RL-140: one move at a time.
             SourceEvent::MoveRequested(_) => {
                 cx.push(SourceEffect::Refused(MoveFailure::AlreadyMoving));
             }
@@ -248,6 +249,7 @@ impl Waiting {
         };
         cx.enter(SourceStage::SourcePaused);
         cx.push(SourceEffect::Reached(SourcePoint::S0));
+        // RL-65: sealed, then captured.
         cx.push(SourceEffect::Capture(Box::new(CaptureOrder {
             head: EnvelopeHead {
                 relocation: plan.identity.relocation,

@@ -44,7 +44,7 @@ impl FollowOnly {
             retained: committed.retained,
             route: Some(until),
             cleaning: Cleaning::Waits {
-                reads: Reads::new(cx.now),
+                reads: Reads::new(),
                 by: cx.now.after(duration.max(cx.settings.restore_validity())),
             },
         });

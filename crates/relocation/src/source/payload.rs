@@ -45,11 +45,15 @@ impl ChunkSizes {
     /// The sizes to try for a stream of at least `bytes` bytes, from small to large.
     fn tries(self, bytes: u64) -> impl Iterator<Item = ChunkBytes> {
         const STEP: u64 = 4096;
-        // Room for what is not state, and a round size.
+        // One chunk is left for what is not state; sizes above the usual one are round.
         let least = bytes.div_ceil(u64::from(RELOCATION_CHUNK_COUNT.saturating_sub(1)));
-        let least = least.div_ceil(STEP).saturating_mul(STEP);
-        let least = u32::try_from(least).unwrap_or(u32::MAX);
-        let mut next = Some(self.usual.max(least.min(self.max)));
+        let round = least.div_ceil(STEP).saturating_mul(STEP);
+        let first = if least <= u64::from(self.usual) {
+            self.usual
+        } else {
+            u32::try_from(round).unwrap_or(u32::MAX).min(self.max)
+        };
+        let mut next = Some(first);
         core::iter::from_fn(move || {
             let size = next?;
             next = (size < self.max).then(|| size.saturating_mul(2).min(self.max));
@@ -83,7 +87,7 @@ pub struct ParticipantCapture {
     pub timers: Vec<TimerRegistration>,
 }
 
-/// One entry of a captured queue.
+/// One entry of a captured queue: accepted and not started at S0, and never relayed (RL-127).
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "closed by EX-204")]
 pub enum QueuedWork {

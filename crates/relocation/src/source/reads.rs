@@ -96,9 +96,10 @@ enum Open {
 }
 
 impl Reads {
-    pub(super) const fn new(now: Monotonic) -> Self {
+    /// No read is planned.
+    pub(super) const fn new() -> Self {
         Self {
-            next: Some(now),
+            next: None,
             wait: READ_WAIT_MIN,
             open: Open::No,
         }

@@ -88,12 +88,21 @@ pub(super) fn send(
 #[derive(Debug)]
 pub struct RelayReady {
     plan: Box<MovePlan>,
+    operation: Operation,
     bound: Bound,
     s0: Monotonic,
     batch: Batch,
     connection: Option<ConnectionId>,
     /// What the cutover is pinned to if no connection is left: the submit then fails.
     last_connection: ConnectionId,
+}
+
+/// Whether the operation that asked for the move has its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Waits,
+    /// It ended at its deadline, and that result stays (SRC-30).
+    Ended,
 }
 
 /// Whether sessions wait for the unit.
@@ -105,10 +114,15 @@ pub(super) enum Bound {
 
 impl RelayReady {
     /// SRC-13: the boundary. What was held goes out, in order.
-    pub(super) fn begin(transfer: Transfer, cx: &mut Context<'_>) -> Box<Self> {
+    pub(super) fn begin(
+        transfer: Transfer,
+        operation: Operation,
+        cx: &mut Context<'_>,
+    ) -> Box<Self> {
         cx.enter(SourceStage::RelayReady);
         let last_connection = transfer.connection.unwrap_or(transfer.plan.connection);
         let mut stage = Box::new(Self {
+            operation,
             bound: if transfer.bindings.is_empty() {
                 Bound::No
             } else {
@@ -190,6 +204,7 @@ impl RelayReady {
         cx.push(SourceEffect::SubmitCutover { connection, record });
         Stage::CutoverSubmitted(Box::new(CutoverSubmitted {
             plan: self.plan,
+            operation: self.operation,
             bound: self.bound,
             s0: self.s0,
             batch: self.batch,
@@ -204,6 +219,7 @@ impl RelayReady {
 #[derive(Debug)]
 pub struct CutoverSubmitted {
     plan: Box<MovePlan>,
+    operation: Operation,
     bound: Bound,
     s0: Monotonic,
     batch: Batch,
@@ -268,7 +284,9 @@ impl CutoverSubmitted {
         cx.push(SourceEffect::ReturnPermit);
         measure(cx.now.since(this.s0), this.bound, cx);
         // RL-210: moved, as far as the source is concerned.
-        cx.push(SourceEffect::Finished(Ok(())));
+        if this.operation == Operation::Waits {
+            cx.push(SourceEffect::Finished(Ok(())));
+        }
         let pending = this.batch.requests();
         let mut settling = Settling::begin(
             this.plan,

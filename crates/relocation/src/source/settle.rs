@@ -68,7 +68,7 @@ impl Settling {
             connection: None,
             backlog: Vec::new(),
             pending,
-            reads: Reads::new(cx.now),
+            reads: Reads::new(),
             limit: Limit::from_mark(cx),
         };
         settling.reads.start(cx);
@@ -91,7 +91,7 @@ impl Settling {
         match event {
             SourceEvent::AuthorityRead(read) => return self.read(read, cx),
             SourceEvent::CommitHint => self.reads.hint(cx),
-            // SRC-20
+            // SRC-20, RL-137
             SourceEvent::Arrived(record) => match self.connection {
                 Some(connection) => {
                     self.pending.extend(PendingRequest::of(&record));

@@ -10,7 +10,7 @@ use super::event::SourceEvent;
 use super::payload::Payload;
 use super::reads::{Limit, Reads, Seen, judge};
 use super::records::{self, Reply};
-use super::relay::RelayReady;
+use super::relay::{Operation, RelayReady};
 use super::settle::{self, Unavailable};
 use super::stage::{Context, SourceStage, Stage, earliest};
 use crate::diagnostic::Diagnostic;
@@ -155,7 +155,13 @@ impl TargetRestoring {
         let transfer = &mut self.transfer;
         match event {
             SourceEvent::Ready(ready) => match transfer.judge_ready(&ready, cx) {
-                Verdict::Accept => return Stage::RelayReady(RelayReady::begin(self.transfer, cx)),
+                Verdict::Accept => {
+                    return Stage::RelayReady(RelayReady::begin(
+                        self.transfer,
+                        Operation::Waits,
+                        cx,
+                    ));
+                }
                 Verdict::Refuse | Verdict::Nothing => {}
             },
             SourceEvent::Failed(failed) => match transfer.judge_failed(&failed, cx) {
@@ -207,7 +213,7 @@ impl TargetRestoring {
         cx.push(SourceEffect::Finished(Err(MoveFailure::DeadlineExceeded)));
         let mut unknown = Box::new(ReadyUnknown {
             transfer: self.transfer,
-            reads: Reads::new(cx.now),
+            reads: Reads::new(),
             limit: Limit::from_mark(cx),
         });
         unknown.reads.start(cx);
@@ -253,7 +259,13 @@ impl ReadyUnknown {
         match event {
             // SRC-30
             SourceEvent::Ready(ready) => match transfer.judge_ready(&ready, cx) {
-                Verdict::Accept => return Stage::RelayReady(RelayReady::begin(self.transfer, cx)),
+                Verdict::Accept => {
+                    return Stage::RelayReady(RelayReady::begin(
+                        self.transfer,
+                        Operation::Ended,
+                        cx,
+                    ));
+                }
                 Verdict::Refuse | Verdict::Nothing => {}
             },
             // SRC-31: the operation has its result already.

@@ -54,7 +54,12 @@ impl Assembly {
     }
 
     /// Copies a chunk at once, so that the buffer it came in is free again (TGT-10).
-    pub(super) fn push(&mut self, prepare: &RelocationPrepare, ordinal: u32, chunk: &[u8]) -> Taken {
+    pub(super) fn push(
+        &mut self,
+        prepare: &RelocationPrepare,
+        ordinal: u32,
+        chunk: &[u8],
+    ) -> Taken {
         let (Ok(place), total) = (
             usize::try_from(ordinal),
             narrow(prepare.payload_total_length.get()),
@@ -97,6 +102,12 @@ impl Assembly {
         }
     }
 
+    /// What the buffer takes before it grows.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     fn reserve(&mut self, end: usize, total: usize) {
         if end <= self.bytes.capacity() {
             return;
@@ -118,7 +129,10 @@ pub(super) struct Contents {
 }
 
 /// Takes a stream apart whose checksum was compared. States are slices of it, not copies.
-pub(super) fn contents(prepare: &RelocationPrepare, stream: &Bytes) -> Result<Contents, FailureCode> {
+pub(super) fn contents(
+    prepare: &RelocationPrepare,
+    stream: &Bytes,
+) -> Result<Contents, FailureCode> {
     let broken = |_: DecodeError| FailureCode::PayloadDecodeFailed;
     let mut decoder = EnvelopeDecoder::verified(prepare.payload_total_length);
     decoder.push(stream.clone()).map_err(broken)?;

@@ -22,7 +22,7 @@ pub enum BacklogItem<M> {
 
 /// What waits for a unit: saved work, then the relay before the boundary, then the rest.
 ///
-/// Nothing limits it (R§5.3): its records are owned by the unit until they are merged, and what bounds
+/// Nothing limits it, and it holds no job permit (R§5.3, RL-129): its records are owned by the unit until they are merged, and what bounds
 /// each message bounds it here too.
 ///
 /// It opens for the proof that the store names this node as owner, and for nothing else:

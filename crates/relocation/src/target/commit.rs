@@ -96,7 +96,7 @@ impl<M> Committing<M> {
         self.stay()
     }
 
-    /// The one compare-and-set of the move (RL-96): the source values that were read first.
+    /// The one compare-and-set of the move, after cutover or wait (RL-68, RL-96): the source values that were read first.
     fn write(&self, cx: &mut Context<'_, M>) {
         cx.push(TargetEffect::Commit(Box::new(CommitOrder {
             identity: self.unit.identity.clone(),

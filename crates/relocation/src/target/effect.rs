@@ -177,7 +177,10 @@ pub enum TargetPoint {
 
 /// Why an event changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a closed list, so that tests name each")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a closed list, so that tests name each"
+)]
 pub enum TargetIgnored {
     /// No such move is known here (TGT-37).
     UnknownIdentity,

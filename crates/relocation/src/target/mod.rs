@@ -233,11 +233,7 @@ fn from_source<M>(command: &impl OfMove, cx: &mut Context<'_, M>) -> bool {
     right
 }
 
-fn join_requested<M>(
-    stage: Stage<M>,
-    key: Box<PrewarmKey>,
-    cx: &mut Context<'_, M>,
-) -> Stage<M> {
+fn join_requested<M>(stage: Stage<M>, key: Box<PrewarmKey>, cx: &mut Context<'_, M>) -> Stage<M> {
     match stage {
         Stage::Absent | Stage::TargetRemoved => Prewarmed::begin(key, cx),
         Stage::Prewarmed(stage) => stage.asked_again(key, cx),
@@ -508,10 +504,9 @@ fn arrived<M>(mut stage: Stage<M>, message: M, cx: &mut Context<'_, M>) -> Stage
         Stage::CutoverReceived(stage)
         | Stage::CutoverFallback(stage)
         | Stage::StoreRetry(stage) => stage.backlog.push_direct(message),
-        Stage::Absent
-        | Stage::OwnerCommitted(_)
-        | Stage::TargetOpen(_)
-        | Stage::TargetRemoved => cx.push(TargetEffect::GiveBack(message)),
+        Stage::Absent | Stage::OwnerCommitted(_) | Stage::TargetOpen(_) | Stage::TargetRemoved => {
+            cx.push(TargetEffect::GiveBack(message))
+        }
     }
     stage
 }

@@ -22,7 +22,7 @@ pub struct RelayReady<M> {
 }
 
 impl<M> RelayReady<M> {
-    /// RL-355: the wait starts with the first ready reply; nothing starts it again.
+    /// RL-67: everything is restored and owned here. RL-355: the wait starts with the first ready reply; nothing starts it again.
     pub(super) fn begin(unit: Unit, backlog: Backlog<M>, cx: &mut Context<'_, M>) -> Stage<M> {
         cx.enter(TargetStage::RelayReady);
         cx.push(TargetEffect::Send {
@@ -64,7 +64,8 @@ impl<M> RelayReady<M> {
             return Stage::RelayReady(self);
         }
         self.unit.seen(connection);
-        match self.spans.close(connection, cutover) {
+        let forget = cx.now.after(cx.settings.restore_validity());
+        match self.spans.close(connection, cutover, forget) {
             // TGT-18
             Closing::Closed(records, late) => {
                 self.backlog.close_relay(records);
@@ -95,7 +96,8 @@ impl<M> RelayReady<M> {
         cx.enter(TargetStage::CutoverFallback);
         cx.diagnose(Diagnostic::CutoverTimeout);
         let until = cx.now.after(cx.settings.cutover_wait());
-        let (records, late) = self.spans.give_up(until);
+        let forget = cx.now.after(cx.settings.restore_validity());
+        let (records, late) = self.spans.give_up(until, forget);
         self.backlog.close_relay(records);
         Committing::begin(self.unit, self.backlog, late, Cause::Fallback, cx)
     }

@@ -83,7 +83,7 @@ impl<M> TargetRestoring<M> {
             return unit.refuse(adopted.unwrap_or_default(), code, cx);
         }
         cx.enter(TargetStage::TargetRestoring);
-        // R§4.3: the queue is there before the instance is looked up, and before any chunk.
+        // R§4.3, RL-66: the queue is there before the instance is looked up, and before any chunk.
         if adopted.is_none() {
             cx.push(TargetEffect::RegisterQueue);
         }

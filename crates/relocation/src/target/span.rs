@@ -1,5 +1,6 @@
 //! Relayed records before and after the boundary, over one connection or several (RL-109, RL-135).
 
+use spotlane_types::id::OperationId;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::command::relocation::RelocationCutover;
 use spotlane_wire::frozen::FrozenRecord;
@@ -69,7 +70,8 @@ impl Spans {
             self.main = longer;
             self.replacement = Some(Span::new(connection));
         }
-        self.replacement.get_or_insert_with(|| Span::new(connection))
+        self.replacement
+            .get_or_insert_with(|| Span::new(connection))
     }
 
     /// Appends a record; `false` when it cannot be encoded, which no decoded record shows.
@@ -83,27 +85,42 @@ impl Spans {
     }
 
     /// Compares a cutover with the span of its connection; on a fit that span is the batch.
-    pub(super) fn close(&mut self, connection: ConnectionId, cutover: &RelocationCutover) -> Closing {
+    /// `until` is when its ids may be forgotten.
+    pub(super) fn close(
+        &mut self,
+        connection: ConnectionId,
+        cutover: &RelocationCutover,
+        until: Monotonic,
+    ) -> Closing {
         let span = self.of(connection);
         if !span.boundary.fits(cutover) {
             return Closing::Mismatch;
         }
         let records = core::mem::take(&mut span.records);
-        Closing::Closed(records, Late::behind(connection, Known::All))
+        let mut late = Late::behind(connection, &records, until);
+        late.known = Known::All;
+        Closing::Closed(records, late)
     }
 
-    /// The wait is over: the longer span is used, the other one may still be completed (RL-135).
-    pub(super) fn give_up(mut self, until: Monotonic) -> (Vec<FrozenRecord>, Late) {
+    /// The wait is over: the longer span is used (RL-135). One on a newer connection may still be
+    /// completed there; one on an older connection is a prefix of what is used.
+    pub(super) fn give_up(
+        mut self,
+        until: Monotonic,
+        forget: Monotonic,
+    ) -> (Vec<FrozenRecord>, Late) {
+        let newer = self.replacement.as_ref().map(|span| span.connection);
         let (longer, shorter) = self.take_longer();
         let Some(longer) = longer else {
-            return (Vec::new(), Late::unseen());
+            return (Vec::new(), Late::unseen(forget));
         };
-        let known = Known::First(longer.records.len());
-        let mut late = Late::behind(longer.connection, known);
+        let mut late = Late::behind(longer.connection, &longer.records, forget);
+        let shorter = shorter.filter(|span| newer == Some(span.connection));
         late.staged.extend(shorter.map(|span| Staged {
             connection: span.connection,
             records: span.records,
             until,
+            origin: Origin::Batch,
         }));
         (longer.records, late)
     }
@@ -125,8 +142,8 @@ impl Spans {
 enum Known {
     /// All of it.
     All,
-    /// Its first so many records.
-    First(usize),
+    /// Its first records, as many as were counted.
+    First,
 }
 
 /// Records that come after cutover or fallback (TGT-31, RL-109).
@@ -137,6 +154,11 @@ enum Known {
 #[derive(Debug)]
 pub(super) struct Late {
     known: Known,
+    /// How many records of the batch are here.
+    count: usize,
+    /// Their operation ids; emptied when they may be forgotten.
+    ids: Vec<Option<OperationId>>,
+    forget: Option<Monotonic>,
     /// The connection whose records are behind what is here.
     current: Option<ConnectionId>,
     /// In the order in which their connections were first seen.
@@ -148,6 +170,16 @@ struct Staged {
     connection: ConnectionId,
     records: Vec<FrozenRecord>,
     until: Monotonic,
+    origin: Origin,
+}
+
+/// What staged records are, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// They began before the boundary was decided, so they are the batch from its start.
+    Batch,
+    /// The batch, or records behind it: a cutover tells.
+    Unknown,
 }
 
 /// Records to append now, and how many were here already.
@@ -158,20 +190,33 @@ pub(super) struct Released {
 }
 
 impl Late {
-    const fn behind(connection: ConnectionId, known: Known) -> Self {
+    fn behind(connection: ConnectionId, records: &[FrozenRecord], forget: Monotonic) -> Self {
+        let mut late = Self::unseen(forget);
+        late.current = Some(connection);
+        late.learn(records);
+        late
+    }
+
+    /// Nothing of the batch has come.
+    const fn unseen(forget: Monotonic) -> Self {
         Self {
-            known,
-            current: Some(connection),
+            known: Known::First,
+            count: 0,
+            ids: Vec::new(),
+            forget: Some(forget),
+            current: None,
             staged: Vec::new(),
         }
     }
 
-    /// Nothing of the batch has come.
-    const fn unseen() -> Self {
-        Self {
-            known: Known::First(0),
-            current: None,
-            staged: Vec::new(),
+    /// After a fallback what comes in its place is still of the batch.
+    fn learn(&mut self, records: &[FrozenRecord]) {
+        if self.known == Known::First {
+            self.count = self.count.saturating_add(records.len());
+            if self.forget.is_some() {
+                self.ids
+                    .extend(records.iter().map(|record| record.operation_id));
+            }
         }
     }
 
@@ -183,8 +228,7 @@ impl Late {
         until: Monotonic,
     ) -> Released {
         if self.current == Some(connection) {
-            // After a fallback these are still records of the batch, in their places.
-            self.know_more(1);
+            self.learn(core::slice::from_ref(&record));
             return Released {
                 records: vec![record],
                 repeated: 0,
@@ -198,15 +242,26 @@ impl Late {
                 connection,
                 records: vec![record],
                 until,
+                origin: Origin::Unknown,
             }),
         }
         Released::default()
     }
 
-    fn know_more(&mut self, records: usize) {
-        if let Known::First(count) = &mut self.known {
-            *count = count.saturating_add(records);
+    /// How many of the first records of a batch are here.
+    fn repeated(&self, records: usize) -> usize {
+        match self.known {
+            Known::All => records,
+            Known::First => self.count.min(records),
         }
+    }
+
+    /// How many of these records are, in their places, operations that are here: a batch that came again
+    /// and broke off. An operation id names one message (R§3), so this doubts nothing that is new.
+    fn same_operations(&self, records: &[FrozenRecord]) -> usize {
+        let pairs = records.iter().zip(&self.ids);
+        let same = pairs.take_while(|(record, id)| id.is_some() && record.operation_id == **id);
+        same.count()
     }
 
     /// A cutover after the decision: it says where the batch of its connection ends.
@@ -223,10 +278,7 @@ impl Late {
             .find(|staged| staged.connection == connection)
             .map(|staged| core::mem::take(&mut staged.records))
             .unwrap_or_default();
-        let repeated = match self.known {
-            Known::All => records.len(),
-            Known::First(count) => count.min(records.len()),
-        };
+        let repeated = self.repeated(records.len());
         let released = Released {
             records: records.split_off(repeated),
             repeated,
@@ -237,21 +289,31 @@ impl Late {
     }
 
     pub(super) fn deadline(&self) -> Option<Monotonic> {
-        self.staged.iter().map(|staged| staged.until).min()
+        let staged = self.staged.iter().map(|staged| staged.until);
+        staged.chain(self.forget).min()
     }
 
-    /// No cutover came: everything that was staged is new.
+    /// No cutover came: what was staged is new, unless it is known to be the batch.
     pub(super) fn on_deadline(&mut self, now: Monotonic) -> Released {
         let mut released = Released::default();
-        let (due, later) = core::mem::take(&mut self.staged)
+        if self.forget.is_some_and(|forget| forget <= now) {
+            self.forget = None;
+            self.ids = Vec::new();
+        }
+        let (due, later): (Vec<Staged>, Vec<Staged>) = core::mem::take(&mut self.staged)
             .into_iter()
             .partition(|staged| staged.until <= now);
         self.staged = later;
-        let due: Vec<Staged> = due;
-        for staged in due {
+        for mut staged in due {
+            let repeated = match staged.origin {
+                Origin::Batch => self.repeated(staged.records.len()),
+                Origin::Unknown => self.same_operations(&staged.records),
+            };
+            let records = staged.records.split_off(repeated);
             self.current = Some(staged.connection);
-            self.know_more(staged.records.len());
-            released.records.extend(staged.records);
+            self.learn(&records);
+            released.repeated = released.repeated.saturating_add(repeated);
+            released.records.extend(records);
         }
         released
     }

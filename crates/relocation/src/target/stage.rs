@@ -231,6 +231,8 @@ impl Unit {
 }
 
 /// The earliest of several deadlines.
-pub(super) fn earliest(deadlines: impl IntoIterator<Item = Option<Monotonic>>) -> Option<Monotonic> {
+pub(super) fn earliest(
+    deadlines: impl IntoIterator<Item = Option<Monotonic>>,
+) -> Option<Monotonic> {
     deadlines.into_iter().flatten().min()
 }

@@ -61,8 +61,7 @@ impl Tombstones {
 
     /// Forgets what has had its time and whose connections have closed.
     pub(super) fn on_deadline(&mut self, now: Monotonic) {
-        self.0
-            .retain(|one| one.until > now || !one.open.is_empty());
+        self.0.retain(|one| one.until > now || !one.open.is_empty());
     }
 
     /// The next time at which something can be forgotten.

@@ -149,16 +149,15 @@ pub(crate) async fn run(
         target_version: version,
         outcome: RelocateOutcome::Blocked(reason),
     };
-    let mut result = match join_or_begin(core, mode, version, within) {
-        Some(result) => result,
-        None => return Ok(blocked(BlockReason::OperationInProgress)),
+    let Some(mut result) = join_or_begin(core, mode, version, within) else {
+        return Ok(blocked(BlockReason::OperationInProgress));
     };
     let done = result
         .wait_for(Option::is_some)
         .await
         .ok()
         .and_then(|done| *done);
-    Ok(done.unwrap_or(blocked(BlockReason::ShutdownRequested)))
+    Ok(done.unwrap_or_else(|| blocked(BlockReason::ShutdownRequested)))
 }
 
 fn join_or_begin(
@@ -286,10 +285,10 @@ async fn move_all(
     version: ApplicationVersion,
     deadline: &Deadline,
 ) -> Result<(), BlockReason> {
-    let mut moves = JoinSet::new();
+    let mut units_on_the_way = JoinSet::new();
     for live in units {
         let (core, deadline) = (Arc::clone(core), *deadline);
-        moves.spawn(async move {
+        units_on_the_way.spawn(async move {
             let stable_type: &StableType = &live.unit.actor_type.name;
             let target: NodeRid = moving::pick_target(&core, stable_type, version)
                 .ok_or(BlockReason::TargetUnavailable)?;
@@ -303,7 +302,7 @@ async fn move_all(
         });
     }
     let mut first = Ok(());
-    while let Some(moved) = moves.join_next().await {
+    while let Some(moved) = units_on_the_way.join_next().await {
         let moved = moved.unwrap_or(Err(BlockReason::RelocationFailed));
         // RL-195, RL-211: the others go on to their own end; the first cause is reported.
         first = first.and(moved);

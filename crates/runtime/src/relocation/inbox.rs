@@ -71,6 +71,10 @@ impl<T> Inbox<T> {
 
     /// Takes no message any more and gives those that wait, in order: one half of the switch to another place, which the
     /// caller makes in the same exclusive step (EX-212).
+    #[expect(
+        clippy::vec_box,
+        reason = "messages are boxed where they wait, before and after"
+    )]
     pub(crate) fn close_arrivals(&self) -> Vec<Box<Message>> {
         let mut state = self.lock();
         state.arrivals = Arrivals::Closed;

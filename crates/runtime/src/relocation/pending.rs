@@ -165,8 +165,8 @@ pub(crate) fn end_call(
     let (terminal_result, failure_code, payload) = match outcome.and_then(wire) {
         Ok(payload) => (TerminalResult::Ok, FailureCode::None, Some(payload)),
         Err(error) => {
-            let (result, code) = error.kind().to_wire();
-            (result, code, None)
+            let (result, failure) = error.kind().to_wire();
+            (result, failure, None)
         }
     };
     let relay = ReplyRelay {

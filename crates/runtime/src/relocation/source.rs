@@ -47,7 +47,7 @@ pub(crate) struct SourceUnit {
 
 enum SourceInput {
     Event(Box<SourceEvent>),
-    Sealed(Result<SealGuard<Cell>, SealError>),
+    Sealed(Result<Box<SealGuard<Cell>>, SealError>),
 }
 
 impl SourceUnit {
@@ -296,21 +296,23 @@ impl Driver {
         let (lane, unit) = (self.live.lane.clone(), Arc::clone(&self.unit));
         self.core.tasks.spawn(async move {
             tokio::select! {
-                sealed = lane.request_seal() => unit.inbox.push(SourceInput::Sealed(sealed)),
+                sealed = lane.request_seal() => {
+                    unit.inbox.push(SourceInput::Sealed(sealed.map(Box::new)));
+                }
                 // Dropping the request withdraws it, or gives the seal back if it was just taken.
                 _ = cancelled => {}
             }
         });
     }
 
-    fn sealed(&mut self, sealed: Result<SealGuard<Cell>, SealError>) {
+    fn sealed(&mut self, sealed: Result<Box<SealGuard<Cell>>, SealError>) {
         if self.cancel_seal.take().is_none() {
             // Withdrawn meanwhile: dropping the guard gives the lane back.
             return;
         }
         match sealed {
             Ok(guard) => {
-                self.guard = Some(guard);
+                self.guard = Some(*guard);
                 self.events.push_back(SourceEvent::SafePoint);
             }
             Err(error) => {

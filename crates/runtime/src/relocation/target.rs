@@ -94,13 +94,13 @@ pub(super) fn prepared(
             .or_insert_with(|| start(core, &id)),
     );
     if local == LocalCheck::Fits {
-        core.slots.change(&id, |slot| match slot {
-            // It lives here: the machine finds that the row says so, and refuses.
-            live @ Some(Slot::Live(_)) => (live, ()),
-            _ => {
-                unit.inbox.open_arrivals();
-                (Some(Slot::Arriving(Arc::clone(&unit))), ())
+        core.slots.change(&id, |slot| {
+            // When it lives here the machine finds that the row says so, and refuses.
+            if let Some(Slot::Live(_)) = slot {
+                return (slot, ());
             }
+            unit.inbox.open_arrivals();
+            (Some(Slot::Arriving(Arc::clone(&unit))), ())
         });
     }
     unit.push(TargetEvent::Prepare {
@@ -268,8 +268,6 @@ impl Driver {
     async fn act(&mut self, effect: TargetEffect<Box<Message>>) {
         match effect {
             TargetEffect::Entered(stage) => emit::target_stage(stage),
-            // Registered in the receive step already.
-            TargetEffect::RegisterQueue => {}
             TargetEffect::ReadAuthority => self.read_row(),
             TargetEffect::Restore(order) => self.restore(*order),
             TargetEffect::Send { connection, record } => self.send(connection, *record).await,
@@ -303,8 +301,9 @@ impl Driver {
             TargetEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
             }
-            // Joins of User Spots come with the Spots.
-            TargetEffect::AdmitJoin(_)
+            // The queue was registered in the receive step; joins of User Spots come with the Spots.
+            TargetEffect::RegisterQueue
+            | TargetEffect::AdmitJoin(_)
             | TargetEffect::AcceptJoin { .. }
             | TargetEffect::RefuseJoin(_) => {}
         }
@@ -480,6 +479,7 @@ impl Driver {
     }
 
     /// RL-239: nothing of the unit stays.
+    #[expect(clippy::vec_box, reason = "messages are boxed where they wait, before and after")]
     fn remove(&mut self, arrivals: Vec<Box<Message>>) {
         self.staged = None;
         let unit = &self.unit;

@@ -22,7 +22,10 @@ async fn requests(from: Host, name: String, stop: Arc<AtomicBool>) -> BTreeMap<u
     while !stop.load(Ordering::SeqCst) {
         let actor = n % ACTORS;
         let tag = format!("{name}.{n}");
-        let done = from.actor(format!("c-{actor}")).request("note2", tag.clone()).await;
+        let done = from
+            .actor(format!("c-{actor}"))
+            .request("note2", tag.clone())
+            .await;
         done.unwrap_or_else(|error| panic!("{tag} to c-{actor}: {error:?}"));
         sent.entry(actor).or_default().push(tag);
         n += 1;
@@ -34,8 +37,11 @@ async fn requests(from: Host, name: String, stop: Arc<AtomicBool>) -> BTreeMap<u
 async fn mover(hosts: Vec<Host>, seed: u64, stop: Arc<AtomicBool>, moves: Arc<AtomicU64>) {
     let mut chance = seed;
     while !stop.load(Ordering::SeqCst) {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let pick = |salt: u32, of: usize| usize::try_from(chance.rotate_left(salt) >> 33).unwrap() % of;
+        chance = chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let pick =
+            |salt: u32, of: usize| usize::try_from(chance.rotate_left(salt) >> 33).unwrap() % of;
         let id = format!("c-{}", (chance.rotate_left(7) >> 33) % ACTORS);
         let (from, to) = (&hosts[pick(11, hosts.len())], &hosts[pick(23, hosts.len())]);
         match from.relocate(&id, to.node_id()).await {
@@ -55,7 +61,9 @@ async fn mover(hosts: Vec<Host>, seed: u64, stop: Arc<AtomicBool>, moves: Arc<At
 /// RL-137, RL-151, RL-261, EX-10, EX-269
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_doubled_or_reordered() {
-    let seconds = std::env::var("SPOTLANE_STRESS_SECONDS").ok().and_then(|s| s.parse().ok());
+    let seconds = std::env::var("SPOTLANE_STRESS_SECONDS")
+        .ok()
+        .and_then(|s| s.parse().ok());
     let stores = Stores::new();
     let mut hosts = Vec::new();
     for name in ["a", "b", "c"] {
@@ -63,7 +71,11 @@ async fn nothing_is_lost_doubled_or_reordered() {
     }
     connect(&hosts.iter().collect::<Vec<_>>()).await;
     for n in 0..ACTORS {
-        hosts[0].actors().get_or_create::<Counter>(format!("c-{n}")).await.unwrap();
+        hosts[0]
+            .actors()
+            .get_or_create::<Counter>(format!("c-{n}"))
+            .await
+            .unwrap();
     }
     while hosts.iter().any(|host| host.nodes().len() < 3) {
         tokio::task::yield_now().await;
@@ -76,7 +88,12 @@ async fn nothing_is_lost_doubled_or_reordered() {
     }
     let mut movers = JoinSet::new();
     for seed in 1..=3 {
-        movers.spawn(mover(hosts.clone(), seed, Arc::clone(&stop), Arc::clone(&moves)));
+        movers.spawn(mover(
+            hosts.clone(),
+            seed,
+            Arc::clone(&stop),
+            Arc::clone(&moves),
+        ));
     }
     // Sleep: the traffic itself is the subject, for a given time.
     tokio::time::sleep(Duration::from_secs(seconds.unwrap_or(2))).await;
@@ -94,9 +111,15 @@ async fn nothing_is_lost_doubled_or_reordered() {
         let log: Vec<&str> = log.split(',').filter(|tag| !tag.is_empty()).collect();
         let mut expected = 0;
         for sender in &sent {
-            let Some(of) = sender.get(&actor) else { continue };
+            let Some(of) = sender.get(&actor) else {
+                continue;
+            };
             let prefix = format!("{}.", of[0].split('.').next().unwrap());
-            let found: Vec<&str> = log.iter().filter(|t| t.starts_with(&prefix)).copied().collect();
+            let found: Vec<&str> = log
+                .iter()
+                .filter(|t| t.starts_with(&prefix))
+                .copied()
+                .collect();
             assert_eq!(found, *of, "c-{actor}");
             expected += of.len();
         }
