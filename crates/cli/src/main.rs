@@ -85,17 +85,13 @@ async fn run(command: Command) -> Result<(), Failure> {
             }
             Err(Failure::new(
                 1,
-                format!(
-                    "{} objects are still there; try again, or look at its log",
-                    drain.left
-                ),
+                format!("{} objects are still there: {}", drain.left, drain.reason),
             ))
         }
     }
 }
 
 async fn demo(args: demo::DemoArgs) -> Result<(), Failure> {
-    node::write_log(node::LogLevel::Error);
     let json = args.json;
     let verdict = demo::run(args)
         .await

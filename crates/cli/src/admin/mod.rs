@@ -20,7 +20,7 @@ mod tests;
 pub(crate) use gate::Gate;
 pub(crate) use node::{
     DrainBody, Drained, ErrorBody, Location, Node, ObjectKind, ObjectName, Peer, Refusal,
-    RefusalKind, RelocateBody, Relocations, Status,
+    RefusalKind, RelocateBody, Status,
 };
 pub(crate) use route::{Metrics, Routes};
 pub(crate) use server::AdminServer;

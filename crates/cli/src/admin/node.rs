@@ -86,21 +86,12 @@ pub(crate) struct Status {
     pub(crate) spots: u64,
     /// Clients that are connected.
     pub(crate) sessions: u64,
-    /// Moves since it started, by how they ended.
-    pub(crate) relocations: Relocations,
+    /// Actors that are leaving.
+    pub(crate) moving: u64,
+    /// Whether everything has left, so that nobody misses this node.
+    pub(crate) safe_to_shutdown: bool,
     /// The other nodes that it knows.
     pub(crate) peers: Vec<Peer>,
-}
-
-/// Moves since the start of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Relocations {
-    /// Begun here as source.
-    pub(crate) started: u64,
-    /// Ended with another owner.
-    pub(crate) completed: u64,
-    /// Ended otherwise.
-    pub(crate) failed: u64,
 }
 
 /// Another node.
@@ -147,12 +138,14 @@ pub(crate) struct DrainBody {
 }
 
 /// The answer to `POST /v1/drain`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drained {
     /// Objects that live elsewhere now.
     pub(crate) moved: u64,
     /// Objects that are still here.
     pub(crate) left: u64,
+    /// Why some are still here, for example `TargetUnavailable`.
+    pub(crate) reason: Option<String>,
 }
 
 /// The body of every answer that is no success.

@@ -57,6 +57,7 @@ impl Node for Fake {
         Ok(Drained {
             moved: limit.as_secs(),
             left: 0,
+            reason: None,
         })
     }
 }
@@ -174,11 +175,11 @@ async fn every_path_answers() {
     );
     assert_eq!(
         running.post("/v1/drain", "").await,
-        (200, r#"{"moved":30,"left":0}"#.to_owned())
+        (200, r#"{"moved":30,"left":0,"reason":null}"#.to_owned())
     );
     assert_eq!(
         running.post("/v1/drain", r#"{"seconds":5}"#).await,
-        (200, r#"{"moved":5,"left":0}"#.to_owned())
+        (200, r#"{"moved":5,"left":0,"reason":null}"#.to_owned())
     );
 }
 

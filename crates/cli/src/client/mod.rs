@@ -89,6 +89,9 @@ pub(crate) async fn drain(args: &DrainArgs) -> Result<Drain, CallError> {
     Ok(Drain {
         text,
         left: drained.left,
+        reason: drained
+            .reason
+            .unwrap_or_else(|| "no reason was given".to_owned()),
     })
 }
 
@@ -99,6 +102,8 @@ pub(crate) struct Drain {
     pub(crate) text: String,
     /// Objects that are still there.
     pub(crate) left: u64,
+    /// Why.
+    pub(crate) reason: String,
 }
 
 fn endpoint(args: &RemoteArgs) -> Result<Endpoint, CallError> {
@@ -122,13 +127,6 @@ fn location(found: &Location, args: &RemoteArgs) -> String {
 }
 
 fn status_table(status: &Status) -> String {
-    let moves = &status.relocations;
-    let moves = format!(
-        "{} started, {} completed, {} failed",
-        grouped(moves.started),
-        grouped(moves.completed),
-        grouped(moves.failed)
-    );
     let mut table = Table::new();
     table
         .row(["node", &status.node])
@@ -141,7 +139,11 @@ fn status_table(status: &Status) -> String {
         .row(["actors", &grouped(status.actors)])
         .row(["spots", &grouped(status.spots)])
         .row(["sessions", &grouped(status.sessions)])
-        .row(["moves", &moves]);
+        .row(["moving", &grouped(status.moving)])
+        .row([
+            "safe to shut down",
+            if status.safe_to_shutdown { "yes" } else { "no" },
+        ]);
     let mut text = table.to_string();
     if !status.peers.is_empty() {
         let mut peers = Table::new();

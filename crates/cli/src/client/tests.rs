@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::admin::{ObjectName, Peer, Relocations};
+use crate::admin::{ObjectName, Peer};
 
 fn remote(admin: &str) -> RemoteArgs {
     RemoteArgs {
@@ -95,11 +95,7 @@ fn tables_have_what_json_has() {
         node: "left".to_owned(),
         state: "running".to_owned(),
         actors: 1_234,
-        relocations: Relocations {
-            started: 3,
-            completed: 2,
-            failed: 1,
-        },
+        moving: 3,
         peers: vec![Peer {
             node: "right".to_owned(),
             mesh: "tcp://127.0.0.1:1".to_owned(),
@@ -112,7 +108,7 @@ fn tables_have_what_json_has() {
         "left",
         "running",
         "1,234",
-        "3 started, 2 completed, 1 failed",
+        "moving             3",
         "right",
         "connected",
     ] {

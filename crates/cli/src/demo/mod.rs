@@ -15,4 +15,5 @@ mod verdict;
 mod world;
 
 pub(crate) use args::DemoArgs;
+pub(crate) use recorder::{Figures, POINTS};
 pub(crate) use run::run;

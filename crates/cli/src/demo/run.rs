@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::client::grouped;
+use crate::node::{LogLevel, write_log};
 use crate::term::say;
 
 use super::args::DemoArgs;
@@ -26,6 +27,7 @@ use super::world::{World, WorldError};
 /// It did not begin.
 pub(crate) async fn run(args: DemoArgs) -> Result<Verdict, WorldError> {
     let figures = Figures::default();
+    write_log(LogLevel::Error, Some(figures.clone()));
     // Only a second demo in this process finds one installed, and its figures then are the first one's.
     drop(metrics::set_global_recorder(figures.clone()));
     let run = u64::from(std::process::id());

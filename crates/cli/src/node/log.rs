@@ -1,7 +1,12 @@
 //! The log: lines on standard error.
 
 use clap::ValueEnum;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::demo::{Figures, POINTS};
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,8 +23,8 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// Writes the log from here on. The first call decides.
-pub(crate) fn write_log(level: LogLevel) {
+/// Writes the log from here on, and lets the figures of a demo listen. The first call in a process decides.
+pub(crate) fn write_log(level: LogLevel, figures: Option<Figures>) {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -27,10 +32,13 @@ pub(crate) fn write_log(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let log = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_writer(std::io::stderr);
+    let points = Targets::new().with_target(POINTS, LevelFilter::TRACE);
+    let log = tracing_subscriber::registry()
+        .with(lines.with_filter(level))
+        .with(figures.map(|figures| figures.with_filter(points)));
     // A second log in one process has nowhere to go.
     drop(log.try_init());
 }

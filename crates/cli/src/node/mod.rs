@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &NodeArgs) -> Result<(), NodeError> {
         say(&format!("{} is valid\n", args.config.display()));
         return Ok(());
     }
-    write_log(args.log);
+    write_log(args.log, None);
     let mut interrupt = Interrupt::new().map_err(|error| NodeError::Process(error.to_string()))?;
     let prometheus = Prometheus::install().map_err(NodeError::Process)?;
     let host = start(&config, &stores).await?;

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use spotlane::id::NodeRid;
-use spotlane::{Error, ErrorKind, Host, HostState};
+use spotlane::{Error, ErrorKind, Host, HostState, RelocateMode, RelocateOutcome};
 use spotlane_counter::node_name;
 use tokio::time::Instant;
 
 use crate::admin::{
-    Drained, Location, Node, ObjectKind, ObjectName, Peer, Refusal, RefusalKind, Relocations,
-    Status,
+    Drained, Location, Node, ObjectKind, ObjectName, Peer, Refusal, RefusalKind, Status,
 };
 
 /// Answers operators for a host.
@@ -47,6 +46,28 @@ impl Operator {
             )
         })
     }
+
+    fn actors(&self) -> u64 {
+        u64::try_from(self.host.status().actors).unwrap_or(u64::MAX)
+    }
+
+    /// A node moves only what it owns; whoever asked the wrong one is told the right one.
+    async fn not_moved(&self, object: &ObjectName, error: Error) -> Refusal {
+        if error.kind() != ErrorKind::NotFound {
+            return refusal(error);
+        }
+        match self.find(object).await {
+            Err(missing) => missing,
+            Ok(at) if at.node == node_of(&self.host) => refusal(error),
+            Ok(at) => Refusal::new(
+                RefusalKind::Rejected,
+                format!(
+                    "actor {:?} lives on {}; ask the admin endpoint of that node to move it",
+                    object.id, at.node
+                ),
+            ),
+        }
+    }
 }
 
 impl Node for Operator {
@@ -80,10 +101,11 @@ impl Node for Operator {
                 .unwrap_or_default(),
             stream: None,
             store: self.store.to_owned(),
-            actors: u64::try_from(status.actors).unwrap_or(u64::MAX),
+            actors: self.actors(),
             spots: 0,
             sessions: 0,
-            relocations: Relocations::default(),
+            moving: u64::try_from(status.moving).unwrap_or(u64::MAX),
+            safe_to_shutdown: status.safe_to_shutdown,
             peers: peers.collect(),
         }
     }
@@ -115,13 +137,29 @@ impl Node for Operator {
     async fn relocate(&self, object: &ObjectName, to: &str) -> Result<Location, Refusal> {
         let target = self.node(to)?;
         let id = only_actors(object)?;
-        self.host.relocate(id, &target).await.map_err(refusal)?;
+        if let Err(error) = self.host.relocate(id, &target).await {
+            return Err(self.not_moved(object, error).await);
+        }
         self.find(object).await
     }
 
     async fn drain(&self, limit: Duration) -> Result<Drained, Refusal> {
-        let _ = limit;
-        Err(refusal(Error::internal("moves are not there yet")))
+        let before = self.actors();
+        let drained = self
+            .host
+            .drain(RelocateMode::PlannedMaintenance, Some(limit))
+            .await
+            .map_err(refusal)?;
+        let left = self.actors();
+        let reason = match drained.outcome {
+            RelocateOutcome::Relocated => None,
+            RelocateOutcome::Blocked(reason) => Some(format!("{reason:?}")),
+        };
+        Ok(Drained {
+            moved: before.saturating_sub(left),
+            left,
+            reason,
+        })
     }
 }
 

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use spotlane::redis::{RedisOptions, RedisRelocation, RedisStore};
 use spotlane::{ErrorKind, Host, Json, Settings};
 use spotlane_counter::{Add, Added, Counter, Log, node_name};
 use spotlane_redis_testkit::Server;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cluster::{config, eventually};
+use crate::cluster::{caller, config, eventually};
 use crate::common::{Folder, Node};
 
 /// Actors that move in each round.
@@ -63,18 +62,8 @@ impl Cluster {
     async fn start() -> Self {
         let redis = Server::start().unwrap();
         let mut settings = Settings::default();
-        settings.placement_weight = 0;
         settings.polling_interval = Duration::from_millis(200);
-        let options = RedisOptions::new(redis.url(), "spotlane");
-        let caller = Host::builder()
-            .mesh("main")
-            .node_id("caller")
-            .settings(settings)
-            .location_store(RedisStore::open(&options).unwrap())
-            .relocation_store(RedisRelocation::open(&options).unwrap())
-            .start()
-            .await
-            .unwrap();
+        let caller = caller(&redis, settings).await;
         let mut cluster = Self {
             redis,
             folder: Folder::new(),

@@ -3,6 +3,7 @@
 use spotlane_relocation::diagnostic::{Diagnostic, Level};
 use spotlane_relocation::source::{InterruptionTarget, SourcePoint, SourceStage};
 use spotlane_relocation::target::{TargetPoint, TargetStage};
+use spotlane_types::id::ActorId;
 
 /// The only kind of unit so far; `UnitKind::label` has the others.
 const UNIT_KIND: &str = "actor";
@@ -82,6 +83,12 @@ pub(super) fn target_point(point: TargetPoint) {
         metrics::histogram!("zlink.relocation.target_resume", "unit_kind" => UNIT_KIND)
             .record(resume.as_secs_f64());
     }
+}
+
+/// RL-341, RL-344: where nobody serves an object any more, and where somebody serves it again. Ids stand in traces only
+/// (RL-331); who runs both hosts in one process can tell from these how long callers had to wait.
+pub(super) fn point(actor: &ActorId, point: &'static str) {
+    tracing::trace!(target: "spotlane::runtime::relocation::point", actor_id = %actor, point);
 }
 
 /// RL-336: a move has begun.

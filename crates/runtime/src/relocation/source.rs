@@ -15,7 +15,7 @@ use spotlane_relocation::identity::{AuthorityView, ConnectionId};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use spotlane_relocation::source::{
     CaptureFailure, CaptureOrder, CleanUpOutcome, MoveFailure, Source, SourceEffect, SourceEvent,
-    SourceStage, SubmitOutcome,
+    SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
 use spotlane_types::count::{ParticipantId, RelaySequence};
@@ -236,7 +236,12 @@ impl Driver {
             }
             SourceEffect::Finished(result) => self.finish(result),
             SourceEffect::Refused(failure) => self.finish(Err(failure)),
-            SourceEffect::Reached(point) => emit::source_point(point),
+            SourceEffect::Reached(point) => {
+                if point == SourcePoint::S0 {
+                    emit::point(self.live.unit.id(), "S0");
+                }
+                emit::source_point(point);
+            }
             SourceEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
             SourceEffect::Dropped { records } => {
                 tracing::trace!(target: "spotlane::runtime::relocation", records, reason = "stale_target", "zlink.message_flow");
