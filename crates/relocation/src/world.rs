@@ -74,6 +74,7 @@ pub(crate) enum Owner {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the facts that are checked")]
 pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) source: Source,
@@ -287,6 +288,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "the event takes a box")]
     fn capture(&mut self, order: &CaptureOrder) -> Box<Payload> {
         let saved = core::mem::take(&mut self.source_queue);
         let queue = saved
@@ -414,9 +416,10 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each effect")]
     fn do_one_of_source(&mut self, effect: SourceEffect) {
         let unit = UnitId::new(1);
-        let line = self.line.unwrap_or(connection(1));
+        let line = self.line.unwrap_or_else(|| connection(1));
         let answer = |event| Some(Task::Source(event));
         let task = match effect {
             SourceEffect::AwaitBudget => {
@@ -469,15 +472,12 @@ impl World {
             SourceEffect::Forward(record) => {
                 let text = text_of(&record);
                 self.forwarded.push(text.clone());
-                match self.line {
-                    Some(line) => {
-                        self.to_target.push_back((line, Sent::Message(text)));
-                        Some(Task::ToTarget)
-                    }
-                    None => {
-                        self.send_to_target(&text);
-                        None
-                    }
+                if let Some(line) = self.line {
+                    self.to_target.push_back((line, Sent::Message(text)));
+                    Some(Task::ToTarget)
+                } else {
+                    self.send_to_target(&text);
+                    None
                 }
             }
             SourceEffect::EndRequests(requests) => {
