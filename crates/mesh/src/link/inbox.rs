@@ -56,6 +56,8 @@ impl Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     Taken,
+    /// The host gave it back and has resumed already: it is the first in the queue.
+    Again,
     /// The host wants no more for now.
     Paused,
 }
@@ -117,11 +119,16 @@ impl Inbox {
     /// Takes a pause of the host, unless its resume was faster.
     fn pause(&self, back: Option<Box<Received>>) -> Offered {
         let mut state = self.lock();
+        let again = if back.is_some() {
+            Offered::Again
+        } else {
+            Offered::Taken
+        };
         if let Some(received) = back {
             state.queue.push_front(Item::Record(received));
         }
         if self.resumed.swap(false, Ordering::AcqRel) {
-            return Offered::Taken;
+            return again;
         }
         state.paused = true;
         Offered::Paused

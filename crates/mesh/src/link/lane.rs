@@ -239,24 +239,22 @@ impl Reader {
             self.core.lane(lane).cork();
         }
         let mut turn = 0_u32;
-        let mut offered = if self.core.inbox.is_paused() {
-            Offered::Paused
-        } else {
-            Offered::Taken
-        };
+        let mut offered = self.core.offered();
         // The memory of the list is used again.
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain(..) {
             let effect = match effect {
                 ConnectionEffect::Message(message) => match ordinary(message) {
                     Ok((record, answer)) => {
-                        offered = match offered {
-                            Offered::Taken => self.core.offer_record(from.clone(), record, answer),
-                            Offered::Paused => {
-                                self.core.queue_record(from, record, answer);
-                                Offered::Paused
-                            }
-                        };
+                        if offered == Offered::Taken {
+                            offered = self.core.offer_record(from.clone(), record, answer);
+                        } else {
+                            self.core.queue_record(from, record, answer);
+                        }
+                        if offered == Offered::Again {
+                            self.core.drain_kept().await;
+                            offered = self.core.offered();
+                        }
                         turn = turn.saturating_add(1);
                         if turn.is_multiple_of(TURN_RECORDS) {
                             self.core.flush();
@@ -300,6 +298,15 @@ impl LinkCore {
             reply,
         };
         self.inbox.push(Item::Record(Box::new(received)));
+    }
+
+    /// Whether the host takes the next record.
+    fn offered(&self) -> Offered {
+        if self.inbox.is_paused() {
+            Offered::Paused
+        } else {
+            Offered::Taken
+        }
     }
 
     /// Writes what a turn of deliveries has left in both lanes.

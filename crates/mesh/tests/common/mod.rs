@@ -218,8 +218,9 @@ impl Node {
         let mut peers = self.mesh.watch_peers();
         let found = peers.wait_for(|peers| peers.iter().any(|it| *it.link.peer() == peer));
         let found = tokio::time::timeout(PATIENCE, found).await;
-        drop(found.expect("admitted in time").unwrap());
-        self.mesh.link(&peer).expect("admitted")
+        let found = found.expect("admitted in time").unwrap();
+        let found = found.iter().find(|it| *it.link.peer() == peer);
+        found.expect("what was waited for").link.clone()
     }
 
     /// Waits until a peer is gone.

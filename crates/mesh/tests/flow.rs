@@ -1,0 +1,338 @@
+//! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test tells enough")]
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{Node, body, echoing, identity, node_request, node_send, payload, rid, start, watch};
+use spotlane_mesh::{
+    BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
+    PemIdentity, TlsSettings, Written,
+};
+use spotlane_types::generation::DescriptorRevision;
+use spotlane_types::id::SecurityIdentity;
+use spotlane_types::kind::RuntimeState;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// EX-120, TR-52: a host without a permit leaves the record with the mesh, which reads no further; on
+/// resume it is offered first, and nothing is lost or out of order. Replies go on meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_without_room_holds_the_peer_back() {
+    // Permits, and who waits for one.
+    let permits = Arc::new(Mutex::new((3_u64, None)));
+    let left = Arc::clone(&permits);
+    let host: common::Answer = Box::new(move |received| {
+        let mut left = left.lock().unwrap();
+        if let Some(rest) = left.0.checked_sub(1) {
+            left.0 = rest;
+            return Err(received);
+        }
+        left.1 = Some(received.from.clone());
+        Ok(Flow::Later(Box::new(received)))
+    });
+    let mut a = Node::alone("a", host).await;
+    let b = Node::dialling("b", &a, echoing()).await;
+    b.admitted("a").await;
+    let sender = b.mesh.clone();
+    let sending = tokio::spawn(async move {
+        for number in 0..2000_u32 {
+            let mut bytes = number.to_be_bytes().to_vec();
+            bytes.resize(20_000, 0);
+            let sent = sender.send(&rid("a"), node_send(bytes), None).await;
+            assert!(sent.is_ok(), "{}", sent.unwrap_err());
+        }
+    });
+    for number in 0..2000_u32 {
+        let received = a.record().await;
+        assert_eq!(body(&received.record)[..4], number.to_be_bytes());
+        if number % 100 == 2 {
+            // The Completion lane is read while the Application lane is not.
+            let peer = rid("b");
+            let reply = a.mesh.request(&peer, node_request(1, "x"), 10 * SECOND);
+            reply.await.unwrap();
+        }
+        let waiting = {
+            let mut permits = permits.lock().unwrap();
+            permits.0 += 1;
+            permits.1.take()
+        };
+        if let Some(link) = waiting {
+            link.resume();
+        }
+    }
+    sending.await.unwrap();
+}
+
+/// How much a transfer moves: `SPOTLANE_MESH_TRANSFER_MIB`, 64 without it.
+fn transfer_bytes() -> usize {
+    let mib = std::env::var("SPOTLANE_MESH_TRANSFER_MIB").ok();
+    mib.and_then(|mib| mib.parse().ok()).unwrap_or(64) * 1024 * 1024
+}
+
+const CHUNK: usize = 256 * 1024;
+
+/// RL-131, RL-132, TR-38: small requests pass between the chunks of a transfer on the same connection; the
+/// chunks arrive whole and in order, and never more than the budget is in flight.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_pass_between_the_chunks_of_a_transfer() {
+    let chunks = transfer_bytes() / CHUNK;
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    let host: common::Answer = Box::new(move |mut received| {
+        if let Some(reply) = received.reply.take() {
+            reply.answer(common::echo(&received.record)).ok();
+        } else {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(body(&received.record)[..8], number.to_be_bytes());
+        }
+        Ok(Flow::Continue)
+    });
+    let a = Node::alone("a", host).await;
+    let b = Node::dialling("b", &a, watch()).await;
+    let link = b.admitted("a").await;
+    let bulk = link.clone();
+    let transfer = tokio::spawn(async move {
+        let mut last = None;
+        for number in 0..chunks {
+            let mut bytes = u64::try_from(number).unwrap().to_be_bytes().to_vec();
+            bytes.resize(CHUNK, 7);
+            last = Some(bulk.send_bulk(node_send(bytes)).await.unwrap());
+            assert!(bulk.bulk_in_flight() <= 16 * 1024 * 1024);
+        }
+        last.unwrap().await
+    });
+    let mut passed = 0;
+    while !transfer.is_finished() {
+        let reply = link.request(node_request(1, vec![1; 64]), 10 * SECOND).await.unwrap();
+        assert!(reply.payload.is_some());
+        passed += 1;
+    }
+    assert_eq!(transfer.await.unwrap(), Written::Taken);
+    // With everything in one queue it would be one for each 16 MiB, 4 in all.
+    assert!(passed > 20, "{passed}");
+    link.request(node_request(2, "behind"), 10 * SECOND).await.unwrap();
+    while seen.load(Ordering::SeqCst) < u64::try_from(chunks).unwrap() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((link.bulk_in_flight(), b.mesh.bulk_in_flight()), (0, 0));
+}
+
+/// TR-67: a chunk does not pass what was submitted before it; later records may pass the chunk.
+#[tokio::test]
+async fn a_chunk_stays_behind_what_was_before_it() {
+    let mut a = Node::alone("a", watch()).await;
+    let b = Node::dialling("b", &a, watch()).await;
+    let link = b.admitted("a").await;
+    for round in 0..50_u8 {
+        link.submit(node_send(vec![round, 0])).unwrap();
+        drop(link.submit_bulk(node_send(vec![round; 100_000])).unwrap());
+        link.submit(node_send(vec![round, 2])).unwrap();
+    }
+    let mut before = [None; 50];
+    let mut chunk = 0_u8;
+    for _ in 0..150 {
+        let received = a.record().await;
+        let body = body(&received.record);
+        let round = usize::from(body[0]);
+        if body.len() > 2 {
+            assert_eq!(body[0], chunk, "chunks are in order");
+            assert!(before[round].is_some(), "a chunk passed what was before it");
+            chunk += 1;
+        } else {
+            assert!(body[1] == 2 || before[round].is_none());
+            before[round].get_or_insert(());
+        }
+    }
+}
+
+/// RL-131, RL-293, TR-94: a full budget refuses and gives back; a lost connection returns its charge.
+#[tokio::test]
+async fn a_full_budget_refuses_and_a_lost_connection_returns_it() {
+    let node = Node::alone("node", watch()).await;
+    let peer = common::raw::RawPeer::admitted(&node, "raw").await;
+    let link = node.admitted("raw").await;
+    let chunk = node_send(vec![0; 1_000_000]);
+    let mut taken = Vec::new();
+    let full = loop {
+        match link.submit_bulk(chunk.clone()) {
+            Ok(tracked) => taken.push(tracked),
+            Err(full) => break full,
+        }
+        assert!(taken.len() < 1000, "the budget has a bound");
+    };
+    let BulkError::BudgetFull { record, max, .. } = full else {
+        panic!("{full}");
+    };
+    assert_eq!((*record, max), (chunk, 16 * 1024 * 1024));
+    assert!(link.bulk_in_flight() <= max);
+    drop(peer);
+    link.bulk_room().await;
+    let mut lost = 0;
+    for tracked in taken {
+        lost += u32::from(tracked.await == Written::Lost);
+    }
+    assert!(lost > 0);
+    assert_eq!((link.bulk_in_flight(), node.mesh.bulk_in_flight()), (0, 0));
+}
+
+/// TR-77, TR-89: a change of the descriptor reaches every admitted peer; a draining peer is not ready.
+#[tokio::test]
+async fn an_update_reaches_the_peers() {
+    let a = Node::alone("a", watch()).await;
+    let mut b = Node::dialling("b", &a, watch()).await;
+    let link = b.admitted("a").await;
+    a.admitted("b").await;
+    assert!(b.mesh.peers()[0].is_ready());
+    let mut descriptor = common::descriptor(41);
+    descriptor.descriptor_revision = DescriptorRevision::new(2).unwrap();
+    descriptor.extension.runtime_state = RuntimeState::Draining;
+    a.mesh.describe(descriptor);
+    let updated = loop {
+        if let (from, PeerEvent::Updated { descriptor }) = b.event().await {
+            assert_eq!(from, link);
+            break descriptor;
+        }
+    };
+    assert_eq!(updated.extension.runtime_state, RuntimeState::Draining);
+    assert!(!b.mesh.peers()[0].is_ready());
+    // What was accepted goes on.
+    link.submit(node_send("x")).unwrap();
+}
+
+/// TR-76: a node that starts anew is a new run; the old link is lost before the new one is admitted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_run_of_a_peer_is_another_peer() {
+    let mut a = Node::alone("a", watch()).await;
+    let intent = a.intent();
+    let config = |run| MeshConfig::new(identity("b", run)).peer(intent.clone());
+    let b = start(config(7), watch()).await;
+    let first = a.admitted("b").await;
+    drop(b);
+    let b = start(config(8), watch()).await;
+    b.admitted("a").await;
+    let mut events = Vec::new();
+    while events.len() < 3 {
+        events.push(a.event().await);
+    }
+    assert!(matches!(events[0].1, PeerEvent::Admitted { .. }));
+    assert!(matches!(events[1].1, PeerEvent::Lost { .. }));
+    assert_eq!(events[1].0, first);
+    assert!(matches!(events[2].1, PeerEvent::Admitted { .. }));
+    assert_eq!(events[2].0.node_generation().get(), 8);
+    assert_ne!(events[2].0, first);
+}
+
+/// A withdrawn intent ends its link; a shutdown ends all tasks and tells the host.
+#[tokio::test]
+async fn a_withdrawn_intent_and_a_shutdown_end_links() {
+    let a = Node::alone("a", watch()).await;
+    let mut b = Node::alone("b", watch()).await;
+    b.mesh.set_peers(vec![a.intent()]);
+    b.admitted("a").await;
+    b.mesh.set_peers(Vec::new());
+    assert_eq!(b.lost().await, LostReason::Withdrawn);
+    b.mesh.set_peers(vec![a.intent()]);
+    b.admitted("a").await;
+    b.mesh.shutdown(5 * SECOND).await;
+    assert_eq!(b.lost().await, LostReason::Shutdown);
+    assert!(b.mesh.peers().is_empty());
+    a.gone("b").await;
+}
+
+struct Authority {
+    chain: String,
+    key: String,
+    root: String,
+}
+
+/// A certificate for a host name, signed by an authority of its own.
+fn certificate(host: &str) -> Authority {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    let root_key = KeyPair::generate().unwrap();
+    let mut root = CertificateParams::new(vec![]).unwrap();
+    root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root_cert = root.self_signed(&root_key).unwrap();
+    let issuer = Issuer::from_params(&root, &root_key);
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec![host.to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    Authority {
+        chain: leaf.pem(),
+        key: key.serialize_pem(),
+        root: root_cert.pem(),
+    }
+}
+
+fn tls(of: &Authority, believes: &Authority, clients: ClientCertificate) -> TlsSettings {
+    let identity = PemIdentity {
+        chain: of.chain.as_bytes(),
+        key: of.key.as_bytes(),
+    };
+    let settings =
+        TlsSettings::from_pem(Some(identity), Some(believes.root.as_bytes()), clients).unwrap();
+    settings.host_name("mesh.test")
+}
+
+fn secured(name: &str, run: u64, settings: TlsSettings) -> MeshConfig {
+    let mut identity = identity(name, run);
+    identity.descriptor.security_identity = SecurityIdentity::new("mesh.test").unwrap();
+    let config = MeshConfig::new(identity).listen("tls://127.0.0.1:0").unwrap();
+    config.tls(settings)
+}
+
+/// TR-63, TR-64: the same records under TLS, with certificates on both sides.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_travel_under_tls() {
+    let authority = certificate("mesh.test");
+    let settings = || tls(&authority, &authority, ClientCertificate::Required);
+    let mut a = start(secured("a", 1, settings()), echoing()).await;
+    let b = start(secured("b", 2, settings()).peer(a.intent()), echoing()).await;
+    let link = b.admitted("a").await;
+    let large = Bytes::from(vec![9; 3_000_000]);
+    let reply = link.request(node_request(1, large.clone()), 10 * SECOND).await.unwrap();
+    assert_eq!(reply.payload, Some(payload(large)));
+    for number in 0..1000_u32 {
+        link.send(node_send(number.to_be_bytes().to_vec()), None).await.unwrap();
+    }
+    for number in 0..1000_u32 {
+        assert_eq!(body(&a.record().await.record)[..], number.to_be_bytes());
+    }
+    b.mesh.shutdown(5 * SECOND).await;
+    a.gone("b").await;
+}
+
+/// TR-64, TR-65: a foreign authority, a missing client certificate or a plain peer touch no peer, and the
+/// dialler goes on trying.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_tls_handshake_is_a_diagnostic() {
+    let (ours, foreign) = (certificate("mesh.test"), certificate("mesh.test"));
+    let required = ClientCertificate::Required;
+    let mut a = start(secured("a", 1, tls(&ours, &ours, required)), watch()).await;
+    let without = TlsSettings::from_pem(None, Some(ours.root.as_bytes()), required).unwrap();
+    let without = without.host_name("mesh.test");
+    let plain = MeshConfig::new(identity("c", 4));
+    for config in [
+        secured("b", 2, tls(&ours, &foreign, required)).peer(a.intent()),
+        MeshConfig::new(identity("b", 3)).tls(without).peer(a.intent()),
+        plain.peer(
+            PeerIntent::manual(&a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"), None)
+                .unwrap(),
+        ),
+    ] {
+        let b = start(config, watch()).await;
+        // More than one, so the dialler has come back.
+        for _ in 0..3 {
+            let diagnostic = a.diagnostic().await;
+            assert!(matches!(diagnostic, Diagnostic::NotSecured { .. }), "{diagnostic:?}");
+        }
+        assert!(a.mesh.peers().is_empty() && b.mesh.peers().is_empty());
+        drop(b);
+        // What the last one left behind is not for the next one.
+        while a.seen.try_recv().is_ok() {}
+    }
+}
