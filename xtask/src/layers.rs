@@ -16,10 +16,11 @@ enum Layer {
     Product(u8),
     /// Proves or measures the product; the product does not depend on it.
     Test,
-    /// The tools of the project, above everything.
+    /// The tools of the project, above everything; they may use what tests use.
     Tools,
 }
 
+const LAYERS: &[(&str, Layer)] = &[
 const LAYERS: [(&str, Layer); 25] = [
     ("spotlane-types", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
@@ -38,11 +39,12 @@ const LAYERS: [(&str, Layer); 25] = [
     ("spotlane-runtime", Layer::Product(4)),
     ("spotlane", Layer::Product(5)),
     ("spotlane-client", Layer::Product(5)),
-    ("spotlane-cli", Layer::Product(5)),
+    ("spotlane-counter", Layer::Product(6)),
+    ("spotlane-cli", Layer::Product(7)),
     ("spotlane-store-conformance", Layer::Test),
     ("spotlane-contract", Layer::Test),
     ("spotlane-sim", Layer::Test),
-    ("spotlane-bench", Layer::Test),
+    ("spotlane-bench", Layer::Tools),
     ("spotlane-redis-testkit", Layer::Test),
     ("spotlane-lane-bench", Layer::Test),
     ("xtask", Layer::Tools),

@@ -5,6 +5,7 @@
 //! last cell of a row may excuse an id: `later: part N`, or `not code: reason`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -31,7 +32,42 @@ struct Rule {
 struct Page {
     /// File name of the page, for example `wire.md`.
     name: String,
+    /// The ids that the section is about, prefix and numbers; all of the page when there are none.
+    part: Vec<(String, RangeInclusive<u64>)>,
     rules: Vec<Rule>,
+}
+
+impl Page {
+    /// `wire.md`, or `wire.md: WR-1 to WR-9, WR-12`.
+    fn of(heading: &str) -> Self {
+        let (name, part) = heading.split_once(':').unwrap_or((heading, ""));
+        let ranges = part.split(',').filter_map(|range| {
+            let (from, to) = range.split_once(" to ").unwrap_or((range, range));
+            let (prefix, from) = numbered(from.trim())?;
+            let (_, to) = numbered(to.trim())?;
+            Some((prefix.to_owned(), from..=to))
+        });
+        Self {
+            name: name.trim().to_owned(),
+            part: ranges.collect(),
+            rules: Vec::new(),
+        }
+    }
+
+    /// Whether an id of the page belongs to the section.
+    fn covers(&self, id: &str) -> bool {
+        let covered = |(prefix, number): (&str, u64)| {
+            let mut part = self.part.iter();
+            part.any(|(name, numbers)| name == prefix && numbers.contains(&number))
+        };
+        self.part.is_empty() || numbered(id).is_some_and(covered)
+    }
+}
+
+/// The two parts of an id.
+fn numbered(id: &str) -> Option<(&str, u64)> {
+    let (prefix, number) = id.rsplit_once('-')?;
+    Some((prefix, number.parse().ok()?))
 }
 
 /// Where an id is cited.
@@ -80,10 +116,7 @@ fn pages(document: &str) -> Vec<Page> {
     let mut pages: Vec<Page> = Vec::new();
     for line in document.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
-            pages.push(Page {
-                name: heading.trim().to_owned(),
-                rules: Vec::new(),
-            });
+            pages.push(Page::of(heading));
         } else if let (Some(rule), Some(page)) = (row(line), pages.last_mut()) {
             page.rules.push(rule);
         }
@@ -224,7 +257,13 @@ fn unknown(pages: &[Page], citations: &BTreeMap<String, Cited>) -> Vec<Problem> 
         .iter()
         .filter(|(id, _)| !known.contains(id.as_str()))
     {
-        if prefixes.contains(prefix(id)) {
+        // A page in part says nothing of the ids outside of that part.
+        let mut parts = pages.iter().filter(|page| !page.part.is_empty());
+        let elsewhere = parts.any(|page| {
+            let same = page.part.iter().any(|(name, _)| name == prefix(id));
+            same && !page.covers(id)
+        });
+        if prefixes.contains(prefix(id)) && !elsewhere {
             let place = cited.code.first().or_else(|| cited.tests.first());
             let what = format!("cites {id}, which {RULES} does not have");
             problems.push(Problem::of(place.map_or("", String::as_str), what));
@@ -253,7 +292,8 @@ fn compare(pages: &[Page], folder: &Path) -> Vec<Problem> {
 }
 
 fn differences(page: &Page, text: &str) -> Vec<Problem> {
-    let theirs = defined(text);
+    let mut theirs = defined(text);
+    theirs.retain(|id| page.covers(id));
     let ours: BTreeSet<&str> = page.rules.iter().map(|rule| rule.id.as_str()).collect();
     let say = |id: &&str, what: &str| Problem::of(RULES, format!("{id}: {what} {}", page.name));
     let missing = theirs
@@ -391,6 +431,21 @@ ST-90 d. Text of RL-5
                 "EX-184", "RL-1", "RL-16", "ST-21", "ST-90", "ST-91", "WR-1", "WR-20"
             ]
         );
+    }
+
+    #[test]
+    fn a_section_may_be_about_a_part_of_its_page() {
+        let document =
+            "## relocation.md: RL-1 to RL-3, RL-9\n\n| RL-1 | One. | |\n| RL-9 | Nine. | |\n";
+        let page = pages(document).remove(0);
+        assert_eq!(page.name, "relocation.md");
+        let problems = differences(&page, "| RL-1 |\n| RL-2 |\n| RL-4 |\n| SRC-1 |\n| RL-9 |");
+        let what: Vec<_> = problems.iter().map(|problem| &problem.what[..5]).collect();
+        assert_eq!(what, ["RL-2:"]);
+        let files = plant([("crates/location/src/a.rs", "// RL-3, RL-4, RL-9")]);
+        let problems = unknown(&[page], &citations(&files));
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].what.contains("RL-3"));
     }
 
     #[test]

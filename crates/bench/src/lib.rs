@@ -12,7 +12,7 @@
 //! per figure and peer: `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`. `ours` and
 //! `peer` are medians over the rounds; a figure without a peer has `null` there.
 //!
-//! Layer: test. It measures the product, and nothing depends on it.
+//! Layer: tools. It measures the product, also with the servers of the tests, and nothing depends on it.
 
 mod output;
 mod sample;
@@ -28,7 +28,7 @@ pub use crate::sample::{bytes_per_second, nanoseconds, now};
 type Run = Box<dyn FnMut() -> f64>;
 
 /// How much is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Plan {
     rounds: usize,
     /// For all rounds together.
@@ -36,6 +36,16 @@ struct Plan {
     /// For one contender in one round, as far as it measures by repeating a call.
     slice: Duration,
     json: bool,
+    /// Only figures whose name contains it.
+    only: String,
+    peers: Peers,
+}
+
+/// Whether peers are measured; a profiler wants nothing but us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peers {
+    Measured,
+    LeftOut,
 }
 
 /// Less than a minute for a whole program, what the machine needs to build it aside.
@@ -44,6 +54,8 @@ const QUICK: Plan = Plan {
     budget: Duration::from_secs(35),
     slice: Duration::from_millis(20),
     json: false,
+    only: String::new(),
+    peers: Peers::Measured,
 };
 
 const FULL: Plan = Plan {
@@ -51,6 +63,8 @@ const FULL: Plan = Plan {
     budget: Duration::from_mins(4),
     slice: Duration::from_millis(100),
     json: false,
+    only: String::new(),
+    peers: Peers::Measured,
 };
 
 /// Fewer rounds have no median worth the name.
@@ -81,12 +95,13 @@ struct Contender {
 pub fn main(add: impl FnOnce(&mut Bench)) -> ExitCode {
     match plan(std::env::args().skip(1)) {
         Ok(plan) => {
+            let json = plan.json;
             let mut bench = Bench {
                 plan,
                 figures: Vec::new(),
             };
             add(&mut bench);
-            output::print(&bench.measure(), plan.json);
+            output::print(&bench.measure(), json);
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -96,21 +111,28 @@ pub fn main(add: impl FnOnce(&mut Bench)) -> ExitCode {
     }
 }
 
-fn plan(args: impl Iterator<Item = String>) -> Result<Plan, String> {
+fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
     let mut plan = FULL;
-    let mut json = false;
-    for arg in args {
+    let (mut json, mut only, mut peers) = (false, String::new(), Peers::Measured);
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => plan = QUICK,
             "--json" => json = true,
+            "--ours" => peers = Peers::LeftOut,
+            "--only" => only = args.next().unwrap_or_default(),
             _ => {
                 return Err(format!(
-                    "unexpected argument `{arg}`: known are --quick, --json"
+                    "unexpected argument `{arg}`: known are --quick, --json, --ours, --only TEXT"
                 ));
             }
         }
     }
-    Ok(Plan { json, ..plan })
+    Ok(Plan {
+        json,
+        only,
+        peers,
+        ..plan
+    })
 }
 
 impl Bench {
@@ -140,6 +162,11 @@ impl Bench {
     fn measure(mut self) -> Vec<Line> {
         let begin = now();
         let mut longest = Duration::ZERO;
+        self.figures
+            .retain(|figure| figure.name.contains(&self.plan.only));
+        if self.plan.peers == Peers::LeftOut {
+            self.figures.iter_mut().for_each(|figure| figure.peers.clear());
+        }
         for round in 0..=self.plan.rounds {
             let enough = round > ROUNDS_MIN;
             if enough && begin.elapsed().saturating_add(longest) > self.plan.budget {

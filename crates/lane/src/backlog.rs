@@ -8,8 +8,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use crate::core::{Admission, Core, Line};
 use crate::error::{AskError, Fifo};
 use crate::host::AnyLane;
@@ -19,6 +17,7 @@ use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::Moves;
 use crate::queue::{Dispatch, Entry, Work};
+use crate::reply;
 use crate::seal::open_staged;
 
 impl<O: Owner> Kind<O>
@@ -127,7 +126,7 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
         let Some(core) = &self.core else {
             return Err(AskError::Unavailable);
         };
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = reply::slot_here().await;
         let work = Work {
             reply: Some(reply),
             ..Work::one_way(item)

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::engine::Shared;
-use crate::host::{GateHost, TicketHolder};
+use crate::host::{GateHost, GateTurn, TicketHolder};
 use crate::ready::Runnable;
-use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// What the body of a carrier tells the worker when its poll returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) enum Exit {
     /// A parked turn woke, or a suspended one got its gate back: poll its carrier.
     Poll(Box<dyn AnyCarrier>),
     /// A ticket of a member was selected: run the member's item, then go on with the gate (EX-23).
-    Ticket(Arc<dyn TicketHolder>, Arc<dyn GateHost>, u64),
+    Ticket(Arc<dyn TicketHolder>, GateTurn),
 }
 
 /// What the body of a carrier and the worker share.
@@ -70,6 +70,8 @@ pub(crate) struct Seat {
     worker: AtomicUsize,
     /// The fencing number of a suspended turn, then of the turn it resumes in (EX-7).
     fence: AtomicU64,
+    /// Gates taken from the ready set since the worker asked.
+    gates: AtomicU32,
     /// Whether the inbox holds something; without it the body looks into the ready set itself.
     loaded: AtomicBool,
     exit: Mutex<Option<Exit>>,
@@ -83,6 +85,7 @@ impl Seat {
             mode: AtomicU8::new(Mode::Empty as u8),
             worker: AtomicUsize::new(0),
             fence: AtomicU64::new(0),
+            gates: AtomicU32::new(0),
             loaded: AtomicBool::new(false),
             exit: Mutex::new(None),
             gate: Mutex::new(None),
@@ -111,6 +114,19 @@ impl Seat {
 
     pub(crate) fn set_fence(&self, number: u64) {
         self.fence.store(number, Ordering::Relaxed);
+    }
+
+    /// Worker and carrier never run at once, so plain loads and stores are enough.
+    #[inline]
+    pub(crate) fn count_gate(&self) {
+        let gates = self.gates.load(Ordering::Relaxed).wrapping_add(1);
+        self.gates.store(gates, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_gates(&self) -> u32 {
+        let gates = self.gates.load(Ordering::Relaxed);
+        self.gates.store(0, Ordering::Relaxed);
+        gates
     }
 
     pub(crate) fn take_loaded(&self) -> bool {
@@ -233,7 +249,8 @@ impl Wakeup {
 
     /// A poll begins: wakes are remembered, not acted on.
     pub(crate) fn begin(&self) {
-        self.state.store(POLLED, Ordering::SeqCst);
+        // Whoever wakes for something that the poll does not see yet does so after it.
+        self.state.store(POLLED, Ordering::Release);
     }
 
     /// The carrier was put aside where `target` finds it; from now on a wake enters `target` into the

@@ -9,13 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
-use crate::core::Core;
+use crate::core::{Admission, Core};
 use crate::engine::Shared;
 use crate::error::{AskError, HandlerError};
-use crate::host::{GateHost, TicketHolder};
+use crate::host::{AnyLane, GateHost, GateTurn, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick, Work};
 use crate::ready::Runnable;
+use crate::reply::Reply;
 use crate::sync::Mutex;
 use crate::time::Monotonic;
 use crate::timer::TickOutcome;
@@ -23,7 +24,7 @@ use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
 
 /// After so many items a worker lets the other tasks of its thread run.
-const PAUSE_ITEMS: u32 = 256;
+const PAUSE_ITEMS: u32 = 64;
 /// A worker that measured this much time lets the other tasks of its thread run.
 const PAUSE_AFTER: Duration = Duration::from_micros(500);
 /// The most handlers between two readings of the clock; only while handlers prove short.
@@ -41,7 +42,7 @@ pub(crate) enum Duty {
     /// The lane's own gate, kept while a ticket or a resumed turn ran in it.
     Continue,
     /// One item, in a turn of another lane's gate (EX-23).
-    Ticket(Arc<dyn GateHost>, u64),
+    Ticket(GateTurn),
 }
 
 /// What a carrier keeps between slices.
@@ -52,6 +53,8 @@ pub(crate) struct Desk<O: Owner> {
     /// Items since the clock was read, and how many are let pass before the next reading.
     since: u32,
     stride: u32,
+    /// The carrier was at rest since the last reading.
+    rested: bool,
     /// When the carrier last knew the time, and when it last paused.
     pub(crate) now: Monotonic,
     paused: Monotonic,
@@ -86,6 +89,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
         batch: VecDeque::new(),
         spent: 0,
         since: 0,
+        rested: true,
         stride: 1,
         now: Monotonic::ORIGIN,
         paused: Monotonic::ORIGIN,
@@ -97,7 +101,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
         // hand-over at all.
         let mut load = poll_fn(|_| {
             // Whatever was read before the rest is old.
-            desk.since = u32::MAX;
+            desk.rested = true;
             desk.spent = 0;
             let load = if seat.take_loaded() {
                 inbox.lock().take()
@@ -140,6 +144,7 @@ fn next_gate<O: Owner>(desk: &mut Desk<O>, shared: &Arc<Shared>, seat: &Seat) ->
         seat.set_mode(Mode::Empty);
         return None;
     };
+    seat.count_gate();
     let any: &dyn std::any::Any = &*job;
     if !any.is::<Core<O>>() {
         seat.leave(Exit::Run(job));
@@ -189,12 +194,14 @@ impl<O: Owner> Desk<O> {
         let before = self.now;
         self.now = core.shared().clock.now();
         let budget = core.kind.limits.owner_time_budget;
-        let short = self.now.since(before) < budget / 64;
-        self.stride = if short {
-            (self.stride * 2).min(STRIDE_MAX)
-        } else {
-            1
-        };
+        if !std::mem::take(&mut self.rested) {
+            let short = self.now.since(before) < budget / 64;
+            self.stride = if short {
+                (self.stride * 2).min(STRIDE_MAX)
+            } else {
+                1
+            };
+        }
         self.since = 0;
         if std::mem::take(&mut self.unread) {
             self.slice_start = self.now;
@@ -215,13 +222,14 @@ impl<O: Owner> Desk<O> {
     #[inline]
     pub(crate) fn start_slice(&mut self, core: &Core<O>, entries: usize) {
         self.unread = false;
-        if self.since >= self.stride {
+        if self.rested || self.since >= self.stride {
             if entries == 1 && self.stride == STRIDE_MAX {
                 // Handlers proved short and there is one item: most likely nobody will want to know.
                 self.unread = true;
             } else {
                 self.now = core.shared().clock.now();
                 self.since = 0;
+                self.rested = false;
             }
         }
         self.slice_start = self.now;
@@ -241,12 +249,16 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
         deferred: Vec::new(),
     };
     seat.set_mode(Mode::Waiting);
-    if let Duty::Ticket(gate, fence) = load.duty {
-        if let Some(current) = core.begin_ticket(&mut turn, &gate, fence) {
-            let (fifo, pick) = current;
+    let lost = Lost(Some(&core));
+    if let Duty::Ticket(GateTurn { gate, fence, fifo }) = load.duty {
+        if let Some(pick) = core.begin_ticket(&mut turn, &gate, fence) {
             let payload = run(shared, seat, &core, &mut turn, pick).await;
             core.end_ticket(&mut turn, fifo, payload);
+        } else {
+            // Its lane ended meanwhile; the place in the gate's FIFO was charged all the same.
+            gate.ticket_ended(fifo);
         }
+        lost.not();
         let gate = turn.gate.take().unwrap_or(gate);
         seat.leave(Exit::Continue(gate));
         seat.set_mode(Mode::Exit);
@@ -259,10 +271,12 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
             seat.leave(Exit::Poll(carrier));
             seat.set_mode(Mode::Exit);
             desk.batch = turn.batch;
+            lost.not();
             return;
         }
         Begin::Nothing => {
             desk.batch = turn.batch;
+            lost.not();
             return;
         }
     }
@@ -291,6 +305,25 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
         }
     }
     desk.batch = turn.batch;
+    lost.not();
+}
+
+/// Ends the lane when its carrier is lost with the turn: nobody else would, and what was accepted has
+/// to end (EX-94).
+struct Lost<'a, O: Owner>(Option<&'a Arc<Core<O>>>);
+
+impl<O: Owner> Lost<'_, O> {
+    fn not(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<O: Owner> Drop for Lost<'_, O> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.lost();
+        }
+    }
 }
 
 /// One turn of one item, up to its terminal. Returns the payload bytes to release.
@@ -311,12 +344,10 @@ async fn run<O: Owner>(
             },
             kind,
         ) => {
-            // EX-121: returned immediately before the first instruction of the callback.
+            // EX-121, EX-124: returned immediately before the first instruction of the callback, which
+            // takes none from here on.
             drop(permit);
-            if reply
-                .as_ref()
-                .is_some_and(tokio::sync::oneshot::Sender::is_closed)
-            {
+            if reply.as_ref().is_some_and(Reply::is_unwanted) {
                 // EX-330: its caller gave up before the handler began. One terminal, no handler.
                 shared.stats.cancelled();
                 shared.guard_drop(item);
@@ -387,7 +418,7 @@ fn finish<O: Owner>(
     shared: &Shared,
     turn: &mut Turn<'_, O>,
     result: Caught<O::Reply>,
-    reply: Option<tokio::sync::oneshot::Sender<Result<O::Reply, AskError>>>,
+    reply: Option<Reply<Result<O::Reply, AskError>>>,
 ) {
     count(shared, &result);
     let ended_well = matches!(result, Ok(Ok(_)));
@@ -397,8 +428,12 @@ fn finish<O: Owner>(
             Ok(Err(error)) => Err(AskError::Failed(error)),
             Err(message) => Err(AskError::Panicked { message }),
         };
-        // A caller that went away does not want it (EX-301).
-        drop(reply.send(answer));
+        // A caller that went away does not want it (EX-300, EX-301).
+        if let Some(unwanted) = reply.answer(answer) {
+            shared.guard_drop(unwanted);
+        }
+    } else {
+        shared.guard_drop(result);
     }
     if !turn.deferred.is_empty() {
         settle_deferred(turn, ended_well);
@@ -495,12 +530,19 @@ impl<O: Owner> Core<O> {
 }
 
 impl<O: Owner> TicketHolder for Core<O> {
-    fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker) {
+    fn run_ticket(self: Arc<Self>, turn: GateTurn, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
         carrier.load(Load {
             core: self,
-            duty: Duty::Ticket(gate, fence),
+            duty: Duty::Ticket(turn),
         });
         worker.poll_carrier(carrier);
+    }
+
+    fn gate_ended(self: Arc<Self>) {
+        // A member that moves with its Spot is in the hands of the move.
+        if self.inner.lock().admission != Admission::Held {
+            self.abort();
+        }
     }
 }

@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::core::{Core, Line};
 use crate::error::{AskError, Refusal, Refused};
 use crate::host::AnyLane;
 use crate::jobs::JobSource;
 use crate::owner::Owner;
 use crate::queue::Work;
+use crate::reply::{self, Answer};
 use crate::submit::{self, Wanted};
 use crate::turn::Turn;
 
@@ -244,7 +243,7 @@ impl<O: Owner> Lane<O> {
     /// its handler. Dropped later, only the wait ends (EX-301, EX-304).
     #[inline]
     pub async fn ask(&self, item: O::Item) -> Result<O::Reply, AskError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
             reply: Some(reply),
             ..Work::one_way(item)
@@ -253,6 +252,7 @@ impl<O: Owner> Lane<O> {
             submit::wait(&self.core, reason, work, Wanted::Application)
                 .await
                 .map_err(|refused| AskError::Refused(refused.reason))?;
+            answer = answer.look_at_once();
         }
         self.answer(answer).await
     }
@@ -265,7 +265,7 @@ impl<O: Owner> Lane<O> {
     /// # Cancel safety
     /// As [`Lane::ask`].
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
             reply: Some(reply),
             ..Work::one_way(item)
@@ -274,6 +274,7 @@ impl<O: Owner> Lane<O> {
             submit::wait(&self.core, reason, work, Wanted::Lifecycle)
                 .await
                 .map_err(|refused| AskError::Refused(refused.reason))?;
+            answer = answer.look_at_once();
         }
         self.answer(answer).await
     }
@@ -295,13 +296,13 @@ impl<O: Owner> Lane<O> {
 
     async fn answer(
         &self,
-        answer: oneshot::Receiver<Result<O::Reply, AskError>>,
+        answer: Answer<Result<O::Reply, AskError>>,
     ) -> Result<O::Reply, AskError> {
         match answer.await {
-            Ok(outcome) => outcome,
+            Some(outcome) => outcome,
             // The item ended without a turn: the host stopped, or the object moved or ended.
-            Err(_) if self.core.shared().is_stopping() => Err(AskError::ShuttingDown),
-            Err(_) => Err(AskError::Unavailable),
+            None if self.core.shared().is_stopping() => Err(AskError::ShuttingDown),
+            None => Err(AskError::Unavailable),
         }
     }
 
@@ -311,9 +312,20 @@ impl<O: Owner> Lane<O> {
     }
 
     /// Refuses new work from now on and finishes what was accepted (EX-74). Calls that wait for room end
-    /// as unavailable (EX-112).
+    /// as unavailable (EX-112). A lane that is sealed for a move stays as it is, see
+    /// [`Lane::try_close`].
     pub fn close(&self) {
-        self.core.close();
+        // Whoever wants to know asks with `try_close`.
+        self.try_close().ok();
+    }
+
+    /// As [`Lane::close`], and tells when that is not possible. A seal that was only requested is
+    /// withdrawn.
+    ///
+    /// # Errors
+    /// [`Refusal::Sealed`]: the object is being moved, and nothing changed (EX-113).
+    pub fn try_close(&self) -> Result<(), Refusal> {
+        self.core.close()
     }
 
     /// Completes when nothing is queued, running, parked or suspended (EX-74).

@@ -58,6 +58,7 @@ mod owner;
 mod policy;
 mod queue;
 mod ready;
+mod reply;
 mod seal;
 mod select;
 mod session;

@@ -1,22 +1,27 @@
 //! The ready set: which gates have runnable work (EX-70). State, not a message, and never polled.
 //!
-//! Every worker has a run queue of its own. A gate enters the queue of the worker that served it last
-//! (EX-75: lanes are handed over between workers, preferring the last one), a worker without work
-//! takes the oldest gate of another worker's queue. Within a queue the service order is the order of
-//! entering. The queues are lock-free: under a lock, a submitter that loses its processor would stop
-//! every worker.
+//! Every worker has a run queue of its own. A gate enters the queue of the worker that was polled last
+//! on the submitter's thread, so that it is run near the caches that filled it, and otherwise that of
+//! the worker that served it last (EX-75). Within a queue the service order is the order of entering.
+//! `docs/decisions/lane-locality.md` says why.
 //!
-//! Why no wake-up is lost: a worker that goes to sleep first marks itself idle and then looks into
-//! every queue again; a gate enters a queue first and its submitter looks for idle workers then. With a
-//! sequentially consistent fence between the two steps on both sides, at least one of them sees the
-//! other.
+//! A worker takes gates of another one only when that one asked for help: it is being polled, so
+//! whatever waits behind it may have to wait for a whole handler (EX-3). Asking sets a bit in one word
+//! and wakes a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
+//! thread run, which may bring gates of its own, and helps if they did not.
+//!
+//! Why no wake-up is lost: whether a worker sleeps stands under the lock of its queue, so a gate that
+//! enters finds either a worker that will look or one that it has to wake. Who asks for help sets its
+//! bit before it looks for sleepers under their locks; who goes to sleep says so under its lock before
+//! it looks at the bits. One of them comes second and sees the other.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use crate::sync::{AtomicU64, Ordering, RunQueue, fence};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::worker::Worker;
 
 /// Something a worker can run: a gate with runnable work, or a suspended turn whose operation woke.
@@ -25,37 +30,60 @@ pub(crate) trait Runnable: Any + Send + Sync {
     fn run(self: Arc<Self>, worker: &mut Worker);
 }
 
-/// More workers than bits in the idle mask would need a second word; no host of ours has so many.
-pub(crate) const WORKERS_MAX: usize = 63;
-/// In the idle mask: the engine has stopped and nobody will look into the queues again.
-const CLOSED: u64 = 1 << 63;
+/// More workers than bits in the word of help would need a second one; no host of ours has so many.
+pub(crate) const WORKERS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attention {
+    /// Nobody has undertaken to wake the worker.
+    Asleep,
+    /// It was woken, or paused: it will be polled and look into its queue.
+    Coming,
+    /// It is being polled: a handler may keep it from its queue.
+    Polled,
+    /// As `Polled`; what waits behind its gate was offered to the others.
+    Offered,
+    /// The engine has stopped and nobody will look into the queue again.
+    Closed,
+}
 
 pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
-    /// Bit `n` is set while worker `n` sleeps and nobody has undertaken to wake it.
-    idle: AtomicU64,
+    /// Bit `n` is set while worker `n` may have gates that others should take.
+    help: AtomicU64,
+    /// See [`ReadySet::set_nudge`].
+    nudge: OnceLock<Waker>,
 }
 
 /// Two cache lines apart, so that the queues of two workers do not share one.
 #[repr(align(128))]
 struct Queue {
-    jobs: RunQueue,
+    /// Innermost lock: nothing else is locked, run, woken or dropped under it.
+    local: Mutex<Local>,
     /// A worker is one task and a task has one waker; set before the worker first sleeps.
     waker: OnceLock<Waker>,
 }
 
+struct Local {
+    jobs: VecDeque<Arc<dyn Runnable>>,
+    attention: Attention,
+}
+
 impl ReadySet {
     pub(crate) fn new(workers: usize) -> Self {
-        let workers = workers.clamp(1, WORKERS_MAX);
-        let queues = (0..workers)
-            .map(|_| Queue {
-                jobs: RunQueue::default(),
-                waker: OnceLock::new(),
-            })
-            .collect();
+        let queue = || Queue {
+            local: Mutex::new(Local {
+                jobs: VecDeque::new(),
+                attention: Attention::Coming,
+            }),
+            waker: OnceLock::new(),
+        };
         Self {
-            queues,
-            idle: AtomicU64::new(0),
+            queues: (0..workers.clamp(1, WORKERS_MAX))
+                .map(|_| queue())
+                .collect(),
+            help: AtomicU64::new(0),
+            nudge: OnceLock::new(),
         }
     }
 
@@ -64,99 +92,207 @@ impl ReadySet {
     }
 
     /// Enters a gate. The caller has made sure that it is not in the set already and holds no lock.
+    #[inline]
     pub(crate) fn push(&self, worker: usize, job: Arc<dyn Runnable>) {
-        let at = if worker < self.queues.len() {
-            worker
+        let at = here::worker(self.address()).unwrap_or(worker);
+        let at = if at < self.queues.len() {
+            at
         } else {
-            worker % self.queues.len()
+            at % self.queues.len()
         };
-        if let Some(queue) = self.queues.get(at) {
-            queue.jobs.push(job);
+        let Some(queue) = self.queues.get(at) else {
+            return;
+        };
+        let mut local = queue.local.lock();
+        match local.attention {
+            Attention::Coming => local.jobs.push_back(job),
+            Attention::Asleep => {
+                local.jobs.push_back(job);
+                local.attention = Attention::Coming;
+                drop(local);
+                queue.wake();
+            }
+            Attention::Polled | Attention::Offered => {
+                local.jobs.push_back(job);
+                drop(local);
+                self.ask_for_help(at);
+            }
+            Attention::Closed => {
+                // Left here, the gate and its engine would keep each other alive.
+                drop(local);
+                drop(job);
+            }
         }
-        fence(Ordering::SeqCst);
-        self.wake_one(at);
     }
 
-    /// Wakes a sleeping worker, the preferred one if it sleeps. Nothing to do when nobody sleeps: a
-    /// worker that is awake looks here before it goes to sleep.
-    fn wake_one(&self, prefer: usize) {
-        let mut mask = self.idle.load(Ordering::SeqCst);
-        while mask != 0 {
-            if mask & CLOSED != 0 {
-                // Entered beside the end of the engine. Left here, the gate and its engine would keep
-                // each other alive.
-                drop(self.drain());
-                return;
-            }
-            let at = if mask & (1 << prefer) != 0 {
-                prefer
-            } else {
-                mask.trailing_zeros() as usize
-            };
-            let bit = 1u64 << at;
-            let before = self.idle.fetch_and(!bit, Ordering::SeqCst);
-            if before & bit != 0 {
-                if let Some(waker) = self.queues.get(at).and_then(|queue| queue.waker.get()) {
-                    waker.wake_by_ref();
+    /// Lets others take gates of this worker, and wakes one of them if one sleeps.
+    fn ask_for_help(&self, worker: usize) {
+        let bit = 1u64 << worker;
+        if self.help.load(Ordering::SeqCst) & bit != 0
+            || self.help.fetch_or(bit, Ordering::SeqCst) & bit != 0
+        {
+            // Whoever is awake sees the bit before it sleeps.
+            return;
+        }
+        for (_, other) in self.others(worker) {
+            let mut local = other.local.lock();
+            if local.attention == Attention::Asleep {
+                local.attention = Attention::Coming;
+                drop(local);
+                other.wake();
+                if let Some(nudge) = self.nudge.get() {
+                    nudge.wake_by_ref();
                 }
                 return;
             }
-            mask = before & !bit;
         }
     }
 
-    /// The gate that entered first among those of this worker, else among those of another one.
+    /// The waker of a task that does nothing. The runtime keeps the task that was woken last for the
+    /// thread that woke it, out of reach of the others, however long that thread is busy. A helper is
+    /// to run elsewhere, so something else is woken after it.
+    pub(crate) fn set_nudge(&self, waker: &Waker) {
+        self.nudge.get_or_init(|| waker.clone());
+    }
+
+    /// The other queues, the next one first.
+    fn others(&self, worker: usize) -> impl Iterator<Item = (usize, &Queue)> {
+        let (before, after) = self.queues.split_at(worker.min(self.queues.len()));
+        let after = after.iter().enumerate().skip(1);
+        let after = after.map(move |(step, queue)| (worker + step, queue));
+        after.chain(before.iter().enumerate())
+    }
+
+    /// The poll of a worker begins, on this thread.
+    pub(crate) fn enter(&self, worker: usize, waker: &Waker) {
+        here::set(self.address(), worker);
+        if let Some(own) = self.queues.get(worker) {
+            let known = own.waker.get_or_init(|| waker.clone());
+            debug_assert!(known.will_wake(waker), "a worker stays with its task");
+        }
+    }
+
+    /// The worker goes on with a gate it had in hand.
+    pub(crate) fn go_on(&self, worker: usize) {
+        self.set(worker, Attention::Polled);
+    }
+
+    /// The poll is over and the worker has made sure that another one follows.
+    pub(crate) fn pause(&self, worker: usize) {
+        self.set(worker, Attention::Coming);
+    }
+
+    fn set(&self, worker: usize, attention: Attention) {
+        if let Some(own) = self.queues.get(worker) {
+            let mut local = own.local.lock();
+            if local.attention != Attention::Closed {
+                local.attention = attention;
+            }
+        }
+    }
+
+    /// The gate that entered first among those of this worker. Without any the worker counts as
+    /// sleeping from here on.
+    #[inline]
     pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
-        let of = self.queues.len();
-        let order = (0..of).map(|step| {
-            if worker + step < of {
-                worker + step
+        let own = self.queues.get(worker)?;
+        let mut local = own.local.lock();
+        if let Some(job) = local.jobs.pop_front() {
+            let offer = local.attention != Attention::Offered && !local.jobs.is_empty();
+            local.attention = if offer || local.attention == Attention::Offered {
+                Attention::Offered
             } else {
-                worker + step - of
+                Attention::Polled
+            };
+            drop(local);
+            if offer {
+                // EX-3: what waits behind this gate must not wait for its handler while others sleep.
+                self.ask_for_help(worker);
             }
-        });
-        // Looking is much cheaper than popping from an empty queue.
-        order
-            .filter_map(|at| self.queues.get(at))
-            .filter(|queue| !queue.jobs.is_empty())
-            .find_map(|queue| queue.jobs.pop())
+            return Some(job);
+        }
+        if local.attention == Attention::Closed {
+            return None;
+        }
+        local.attention = Attention::Asleep;
+        None
     }
 
-    /// Marks a worker as sleeping. True when it may really sleep; false when work arrived meanwhile.
-    pub(crate) fn try_sleep(&self, worker: usize, waker: &Waker) -> bool {
-        let Some(own) = self.queues.get(worker) else {
-            return true;
-        };
-        let known = own.waker.get_or_init(|| waker.clone());
-        debug_assert!(known.will_wake(waker), "a worker stays with its task");
+    /// Whether another worker asked for help. To be asked by one without gates of its own, before it
+    /// really sleeps.
+    #[inline]
+    pub(crate) fn is_help_wanted(&self, worker: usize) -> bool {
         let bit = 1u64 << worker;
-        self.idle.fetch_or(bit, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let empty = self.queues.iter().all(|queue| queue.jobs.is_empty());
-        if !empty {
-            // Whether or not somebody took the bit: this worker is awake and will look again.
-            self.idle.fetch_and(!bit, Ordering::SeqCst);
+        let asked = self.help.load(Ordering::SeqCst);
+        if asked & bit != 0 {
+            // Nothing waits here any more.
+            self.helped(worker);
         }
-        empty
+        asked & !bit != 0
     }
 
-    /// Wakes everybody and takes nothing in any more, for the end of the engine.
-    pub(crate) fn wake_all(&self) {
-        self.idle.store(CLOSED, Ordering::SeqCst);
-        for queue in &self.queues {
-            if let Some(waker) = queue.waker.get() {
-                waker.wake_by_ref();
+    /// Takes a gate of a worker that asked for help.
+    #[cold]
+    pub(crate) fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
+        let asked = self.help.load(Ordering::SeqCst);
+        for (at, other) in self.others(worker) {
+            if asked & (1 << at) == 0 {
+                continue;
+            }
+            let mut local = other.local.lock();
+            let job = local.jobs.pop_front();
+            let more = !local.jobs.is_empty();
+            drop(local);
+            if !more {
+                self.helped(at);
+            }
+            if job.is_some() {
+                self.set(worker, Attention::Polled);
+                return job;
             }
         }
+        None
     }
 
-    /// Takes out everything, for the end of the engine.
-    pub(crate) fn drain(&self) -> Vec<Arc<dyn Runnable>> {
+    /// Takes the bit back when the queue is empty; a gate that enters meanwhile sets it again.
+    fn helped(&self, worker: usize) {
+        let bit = 1u64 << worker;
+        self.help.fetch_and(!bit, Ordering::SeqCst);
+        let more = self
+            .queues
+            .get(worker)
+            .is_some_and(|queue| !queue.local.lock().jobs.is_empty());
+        if more {
+            self.help.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes out everything, takes nothing in any more, and wakes everybody, for the end of the engine.
+    pub(crate) fn close(&self) -> Vec<Arc<dyn Runnable>> {
         let mut all = Vec::new();
         for queue in &self.queues {
-            all.extend(std::iter::from_fn(|| queue.jobs.pop()));
+            let mut local = queue.local.lock();
+            local.attention = Attention::Closed;
+            all.extend(std::mem::take(&mut local.jobs));
+            drop(local);
+            queue.wake();
+        }
+        if let Some(nudge) = self.nudge.get() {
+            nudge.wake_by_ref();
         }
         all
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl Queue {
+    fn wake(&self) {
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
     }
 }
 
@@ -166,4 +302,37 @@ impl fmt::Debug for ReadySet {
             .field("workers", &self.queues.len())
             .finish_non_exhaustive()
     }
+}
+
+/// Which worker was polled last on this thread: a hint about where a gate is close to the caches that
+/// filled it, and nothing more. No result depends on it, only how far a gate travels.
+#[cfg(not(any(loom, shuttle)))]
+mod here {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The address of the ready set, so that two engines do not take each other's hint.
+        static HERE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    #[inline]
+    pub(super) fn worker(set: usize) -> Option<usize> {
+        let (of, worker) = HERE.try_with(Cell::get).unwrap_or((0, 0));
+        (of == set).then_some(worker)
+    }
+
+    pub(super) fn set(set: usize, worker: usize) {
+        // A thread that is ending has no use for a hint.
+        HERE.try_with(|here| here.set((set, worker))).ok();
+    }
+}
+
+/// The model checkers run all threads of a model on one thread.
+#[cfg(any(loom, shuttle))]
+mod here {
+    pub(super) fn worker(_: usize) -> Option<usize> {
+        None
+    }
+
+    pub(super) fn set(_: usize, _: usize) {}
 }

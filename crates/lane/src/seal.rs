@@ -15,6 +15,7 @@ use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::{ActorDelivery, Seal, Spot};
 use crate::queue::{Current, Dispatch, Entry, Work};
+use crate::reply::Reply;
 use crate::timer::Tick;
 
 /// Why a lane was not sealed.
@@ -144,13 +145,13 @@ pub enum Saved<O: Owner> {
 }
 
 /// A local caller that waits for an item which moved away.
-pub struct Caller<O: Owner>(oneshot::Sender<Result<O::Reply, AskError>>);
+pub struct Caller<O: Owner>(Reply<Result<O::Reply, AskError>>);
 
 impl<O: Owner> Caller<O> {
     /// Gives the caller its one answer (EX-269). Dropped without one, the call ends as unavailable.
     pub fn answer(self, outcome: Result<O::Reply, AskError>) {
         // A caller that went away does not want it.
-        drop(self.0.send(outcome));
+        drop(self.0.answer(outcome));
     }
 }
 
@@ -503,7 +504,7 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
     }
 }
 
-/// The opening span of form A (EX-209, EX-210): the segment is fixed, live arrivals start behind it, admission
+/// The opening span of form A (EX-209, EX-210, EX-212): the segment is fixed, live arrivals start behind it, admission
 /// and dispatch open together. Permits are waited for before, callbacks run after, never inside.
 fn reopen<O: Owner>(
     core: &Arc<Core<O>>,
@@ -597,7 +598,9 @@ pub(crate) fn open_staged<O: Owner>(
         }
         // Lifecycle callbacks of the opening may still be queued; they stay in front.
         ext.lifecycle.extend(lifecycle);
-        inner.app = application;
+        // Tickets of members that were opened first may stand here already.
+        let tickets = std::mem::replace(&mut inner.app, application);
+        inner.app.extend(tickets);
     }
     reopen(core, None, permit);
 }

@@ -14,7 +14,7 @@ use loom::sync as imp;
 use shuttle::sync as imp;
 
 pub(crate) use imp::MutexGuard;
-pub(crate) use imp::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use imp::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A mutex without poisoning.
 ///
@@ -28,43 +28,18 @@ impl<T> Mutex<T> {
         Self(imp::Mutex::new(value))
     }
 
+    pub(crate) fn into_inner(self) -> T {
+        match self.0.into_inner() {
+            Ok(value) => value,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         match self.0.lock() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
         }
-    }
-}
-
-/// A queue of gates, first in, first out, for any number of pushing and popping threads.
-#[cfg(not(any(loom, shuttle)))]
-pub(crate) type RunQueue = crossbeam_queue::SegQueue<std::sync::Arc<dyn crate::ready::Runnable>>;
-
-/// What the model checkers see in its place.
-#[cfg(any(loom, shuttle))]
-pub(crate) struct RunQueue(
-    Mutex<std::collections::VecDeque<std::sync::Arc<dyn crate::ready::Runnable>>>,
-);
-
-#[cfg(any(loom, shuttle))]
-impl Default for RunQueue {
-    fn default() -> Self {
-        Self(Mutex::new(std::collections::VecDeque::new()))
-    }
-}
-
-#[cfg(any(loom, shuttle))]
-impl RunQueue {
-    pub(crate) fn push(&self, job: std::sync::Arc<dyn crate::ready::Runnable>) {
-        self.0.lock().push_back(job);
-    }
-
-    pub(crate) fn pop(&self) -> Option<std::sync::Arc<dyn crate::ready::Runnable>> {
-        self.0.lock().pop_front()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
     }
 }

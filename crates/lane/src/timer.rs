@@ -130,6 +130,20 @@ pub struct Tick {
 }
 
 impl Tick {
+    /// A tick that was queued at the former owner of a moved object (EX-245); the target fills in its indices and times.
+    pub fn restored(name: Arc<str>, period: Duration) -> Self {
+        Self {
+            name,
+            period,
+            delivery_index: 1,
+            schedule_index: 1,
+            skipped_ticks: 0,
+            scheduled_at: Monotonic::ORIGIN,
+            started_at: Monotonic::ORIGIN,
+            origin: Monotonic::ORIGIN,
+        }
+    }
+
     /// How late the callback started.
     pub fn lateness(&self) -> Duration {
         self.started_at.since(self.scheduled_at)

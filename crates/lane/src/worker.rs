@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -23,7 +25,17 @@ pub(crate) struct Worker {
     current: Option<Box<dyn AnyCarrier>>,
     next: Option<Exit>,
     after: AfterPoll,
+    /// Gates served since the worker last looked for rest.
+    gates: u32,
+    until_probe: u32,
+    /// Another worker asked for help, and the other tasks of this thread had their turn since.
+    helps: bool,
 }
+
+/// After so many gates in a row a worker that finds none lets the other tasks of its thread run before
+/// it sleeps: those that it woke are likely to bring more, and need not wake it one by one.
+const LINGER_FROM: u32 = 4;
+const PROBE_EVERY: u32 = 64;
 
 /// What the worker does once the poll of a carrier is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +56,9 @@ impl Worker {
             current: None,
             next: None,
             after: AfterPoll::Look,
+            gates: 0,
+            until_probe: 0,
+            helps: false,
         }
     }
 
@@ -58,6 +73,10 @@ impl Worker {
     /// Runs gates until there is none or until others on this thread should run. Ready when the engine
     /// has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.ready.enter(self.index, cx.waker());
+        if self.current.is_some() {
+            self.shared.ready.go_on(self.index);
+        }
         loop {
             if self.shared.is_stopped() {
                 return Poll::Ready(());
@@ -70,7 +89,7 @@ impl Worker {
                     Exit::Run(job) => job.run(self),
                     Exit::Continue(gate) => gate.go_on(self),
                     Exit::Poll(carrier) => self.poll_carrier(carrier),
-                    Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
+                    Exit::Ticket(ticket, turn) => ticket.run_ticket(turn, self),
                 }
             } else if let Some(carrier) = self.spares.pop() {
                 // It takes the next gate itself; one of another type comes back as an exit.
@@ -80,23 +99,41 @@ impl Worker {
             } else {
                 self.after = AfterPoll::Sleep;
             }
-            match self.after {
-                AfterPoll::Look => {}
-                AfterPoll::Sleep => {
-                    if self.shared.ready.try_sleep(self.index, cx.waker()) {
-                        // Stopping wakes everybody after it is set, so it is seen here or there.
-                        if self.shared.is_stopped() {
-                            return Poll::Ready(());
-                        }
-                        return Poll::Pending;
-                    }
-                }
-                AfterPoll::Pause => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+            if self.after == AfterPoll::Look {
+                continue;
             }
+            if self.after == AfterPoll::Pause {
+                self.shared.ready.pause(self.index);
+                let_others_run(cx);
+                return Poll::Pending;
+            }
+            if self.helps
+                && self.gates == 0
+                && let Some(job) = self.shared.ready.help_others(self.index)
+            {
+                job.run(self);
+                continue;
+            }
+            self.helps = self.shared.ready.is_help_wanted(self.index);
+            if self.lingers() || self.helps {
+                self.shared.ready.pause(self.index);
+                cx.waker().wake_by_ref();
+            } else if self.shared.is_stopped() {
+                // Stopping wakes everybody after it is set, so it is seen here or there.
+                return Poll::Ready(());
+            }
+            return Poll::Pending;
         }
+    }
+
+    /// Whether to look once more, after the other tasks of this thread, before the worker sleeps.
+    fn lingers(&mut self) -> bool {
+        let gates = std::mem::take(&mut self.gates);
+        if gates == 0 {
+            return false;
+        }
+        self.until_probe = self.until_probe.wrapping_sub(1) % PROBE_EVERY;
+        gates >= LINGER_FROM || self.until_probe == 0
     }
 
     /// A carrier at rest for owners of this type.
@@ -129,6 +166,7 @@ impl Worker {
             drop(catch_unwind(AssertUnwindSafe(|| drop(carrier))));
             return;
         }
+        self.gates = self.gates.saturating_add(carrier.seat().take_gates());
         match carrier.seat().mode() {
             Mode::Empty => {
                 self.after = AfterPoll::Sleep;
@@ -185,6 +223,15 @@ impl Worker {
             self.spares.push(carrier);
         }
     }
+}
+
+/// Has this task polled again after the other tasks of its thread and the I/O driver had their turn.
+fn let_others_run(cx: &mut Context<'_>) {
+    #[cfg(not(any(loom, shuttle)))]
+    if pin!(tokio::task::yield_now()).poll(cx).is_pending() {
+        return;
+    }
+    cx.waker().wake_by_ref();
 }
 
 impl fmt::Debug for Worker {

@@ -9,8 +9,7 @@ use spotlane_types::generation::{
     AuthorityOwnerGeneration, NodeGeneration, ObjectGeneration, OwnerLeaseGeneration,
 };
 use spotlane_types::id::{MeshName, NodeRid, OwnerId};
-
-use crate::time::Monotonic;
+use spotlane_types::time::Monotonic;
 
 /// How much longer than a cached route a moved object's messages must be followed (RL-166).
 const FOLLOW_SLACK: Duration = Duration::from_secs(5);
@@ -129,7 +128,7 @@ impl RouteCache {
 
     /// Remembers a route until it is too old or the owner's admission deadline has come, whichever is first.
     pub fn insert(&mut self, route: Route, now: Monotonic, owner_deadline: Monotonic) {
-        let usable_until = now.plus(self.settings.max_age).min(owner_deadline);
+        let usable_until = now.after(self.settings.max_age).min(owner_deadline);
         if usable_until <= now || self.capacity == 0 {
             return;
         }
@@ -230,7 +229,7 @@ mod tests {
     use super::*;
 
     fn at(seconds: u64) -> Monotonic {
-        Monotonic::from_start(Duration::from_secs(seconds))
+        Monotonic::from_origin(Duration::from_secs(seconds))
     }
 
     fn route(id: &str, owner_generation: u64) -> Route {

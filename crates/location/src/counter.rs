@@ -58,8 +58,6 @@ pub(crate) struct Issue {
     pub(crate) number: u64,
     pub(crate) condition: Condition,
     pub(crate) mutation: Mutation,
-    /// What the counter says once the batch has been applied.
-    pub(crate) after: Reading,
 }
 
 impl Reading {
@@ -108,21 +106,75 @@ impl Reading {
         } else {
             Condition::Missing(key.clone())
         };
-        let after = Self {
-            next: self.next.saturating_add(1),
-            stored: true,
-            ..self
-        };
         let mutation = Mutation::Put {
             key,
-            value: decimal(after.next)?,
+            value: decimal(self.after().next)?,
             ttl: None,
         };
         Ok(Issue {
             number: self.next,
             condition,
             mutation,
-            after,
+        })
+    }
+
+    /// What the counter says once the number has been issued; an exhausted one stays as it is.
+    pub(crate) fn after(self) -> Self {
+        Self {
+            next: self.next.saturating_add(1).min(GENERATION_MAX),
+            stored: true,
+            ..self
+        }
+    }
+}
+
+/// The next numbers as this repository expects them, so that an operation need not read a counter first, and operations
+/// that run side by side do not all ask for the same number (ST-90).
+///
+/// An expectation is a hint: the batch compares the counter. One that was wrong, because another host took a number or
+/// an operation of this host took none, is given up once for all who relied on it: they share an epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Expected([Option<(Reading, u64)>; 2]);
+
+/// A reading to build a batch from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) reading: Reading,
+    epoch: u64,
+}
+
+impl Expected {
+    fn slot(&mut self, counter: Counter) -> &mut Option<(Reading, u64)> {
+        let [object, owner] = &mut self.0;
+        match counter {
+            // Leases are claimed without expectation.
+            Counter::Owner | Counter::Object => object,
+            Counter::AuthorityOwner => owner,
+        }
+    }
+
+    /// The next number, when there is an expectation.
+    pub(crate) fn take(&mut self, counter: Counter) -> Option<Taken> {
+        let (next, epoch) = self.slot(counter).as_mut()?;
+        let reading = std::mem::replace(next, next.after());
+        Some(Taken {
+            reading,
+            epoch: *epoch,
+        })
+    }
+
+    /// The next number after the counter was read, because there was no expectation or `wrong` was one.
+    pub(crate) fn begin(&mut self, read: Reading, wrong: Option<Taken>) -> Taken {
+        let slot = self.slot(read.counter);
+        let epoch = slot.map(|(_, epoch)| epoch);
+        // Somebody else has begun anew already, from a reading as good as ours.
+        let stands = wrong.is_some_and(|wrong| epoch.is_some_and(|now| now != wrong.epoch));
+        if !stands {
+            *slot = Some((read, epoch.map_or(0, |epoch| epoch.wrapping_add(1))));
+        }
+        self.take(read.counter).unwrap_or(Taken {
+            reading: read,
+            epoch: 0,
         })
     }
 }
@@ -171,7 +223,7 @@ mod tests {
         let issue = last.issue().unwrap();
         assert_eq!(issue.number, GENERATION_MAX - 1);
         assert!(matches!(
-            issue.after.issue(),
+            last.after().issue(),
             Err(LocationError::GenerationExhausted {
                 counter: Counter::Owner
             })

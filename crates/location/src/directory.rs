@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use spotlane_store::{
-    Condition, Cursor, KeyPrefix, Mutation, ReadOutcome, Row, ScanOutcome, ScanRequest, StoreKey,
+    Condition, Cursor, Mutation, ReadOutcome, Row, ScanOutcome, ScanRequest, StoreKey,
     StoreProvider, StoreTime, StoreValue, WriteRequest,
 };
-use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::{MeshName, OwnerId};
+use spotlane_types::time::Monotonic;
 
 use crate::authority::Authority;
 use crate::effort::{Answer, Effort};
@@ -16,12 +16,12 @@ use crate::key;
 use crate::lease::{HeldLease, LiveLease};
 use crate::record::{MeshNodeDescriptor, NodeDescriptorRow, Record as _, RecordError, Seen};
 use crate::repository::Repository;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// Rows of one page of a scan.
 const SCAN_ROWS: usize = 500;
 
-/// Most nodes of one mesh that are looked at.
+/// Most nodes of one mesh that are looked at; more are an error, because nothing is chosen from a part of them.
 pub const DISCOVERED_NODES_MAX: usize = 65_536;
 
 /// A descriptor whose owner's lease was live when it was checked (ST-80, RL-280).
@@ -189,37 +189,33 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     ///
     /// # Errors
     /// By recovery: `Retry` when the store was not reached or the snapshot was lost to the end of the deadline; `GiveUp`
-    /// when a descriptor or lease is corrupt.
+    /// when a descriptor or lease is corrupt, or there are more than [`DISCOVERED_NODES_MAX`].
     pub async fn discover(
         &self,
         mesh: &MeshName,
         until: Monotonic,
     ) -> Result<Vec<Candidate>, LocationError> {
         let mut effort = self.effort(until);
-        let rows = self.scan_all(&mut effort, &key::mesh_nodes(mesh)).await?;
+        let descriptors = self.descriptors(&mut effort, mesh).await?;
         // One read for each owner: several nodes may belong to one host.
-        let mut leases: HashMap<(OwnerId, OwnerLeaseGeneration), Option<LiveLease>> =
-            HashMap::new();
-        let mut candidates = Vec::new();
-        for (row, store_now) in rows {
-            let descriptor = seen(row, store_now)?;
-            let owner = (
-                descriptor.row.owner_id.clone(),
-                descriptor.row.lease_generation,
-            );
-            let known = leases.get(&owner).cloned();
-            let live = if let Some(known) = known {
-                known
-            } else {
-                let key = key::owner_lease(&owner.0);
-                let live = LiveLease::of(&key, effort.read(&key).await?)?;
-                let live = live.filter(|live| live.is_of(&owner.0, owner.1));
-                leases.insert(owner, live.clone());
-                live
-            };
-            candidates.extend(live.map(|lease| Candidate { descriptor, lease }));
+        let mut owners: Vec<&OwnerId> = descriptors.iter().map(|d| &d.row.owner_id).collect();
+        owners.sort_unstable_by_key(|owner| owner.as_str());
+        owners.dedup();
+        let keys: Vec<_> = owners.iter().map(|owner| key::owner_lease(owner)).collect();
+        let outcomes = effort.read_all(&keys).await?;
+        let mut leases: HashMap<OwnerId, LiveLease> = HashMap::with_capacity(keys.len());
+        for (key, outcome) in keys.iter().zip(outcomes) {
+            if let Some(live) = LiveLease::of(key, outcome)? {
+                leases.insert(live.owner().clone(), live);
+            }
         }
-        Ok(candidates)
+        let candidates = descriptors.into_iter().filter_map(|descriptor| {
+            let row = &descriptor.row;
+            let live = leases.get(&row.owner_id)?;
+            let lease = (live.is_of(&row.owner_id, row.lease_generation)).then(|| live.clone())?;
+            Some(Candidate { descriptor, lease })
+        });
+        Ok(candidates.collect())
     }
 
     /// Reads one node anew; `None` when it has no descriptor or its owner's lease is not live.
@@ -241,26 +237,35 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         Ok(Candidate::of(seen, lease)?)
     }
 
-    async fn scan_all(
+    async fn descriptors(
         &self,
         effort: &mut Effort<'_, P, T>,
-        prefix: &KeyPrefix,
-    ) -> Result<Vec<(Row, StoreTime)>, LocationError> {
-        let mut rows: Vec<(Row, StoreTime)> = Vec::new();
+        mesh: &MeshName,
+    ) -> Result<Vec<Seen<NodeDescriptorRow>>, LocationError> {
+        let prefix = key::mesh_nodes(mesh);
+        let mut descriptors = Vec::new();
         let mut cursor = None;
         loop {
             let request = ScanRequest::new(prefix.clone(), SCAN_ROWS, cursor.take())?;
             let Some(page) = effort.scan(request).await?.page() else {
                 // A lost snapshot: what was gathered belongs to no one moment any more.
-                rows.clear();
+                descriptors.clear();
                 effort.pause().await?;
                 continue;
             };
             cursor = page.next().cloned();
             let store_now = page.store_now();
-            rows.extend(page.into_rows().into_iter().map(|row| (row, store_now)));
-            if cursor.is_none() || rows.len() >= DISCOVERED_NODES_MAX {
-                return Ok(rows);
+            for row in page.into_rows() {
+                if descriptors.len() >= DISCOVERED_NODES_MAX {
+                    return Err(LocationError::TooMany {
+                        what: "the descriptors of a mesh",
+                        most: DISCOVERED_NODES_MAX,
+                    });
+                }
+                descriptors.push(seen(row, store_now)?);
+            }
+            if cursor.is_none() {
+                return Ok(descriptors);
             }
         }
     }

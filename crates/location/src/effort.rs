@@ -1,12 +1,17 @@
 //! One operation's struggle with the store: classifies what went wrong, pauses, and knows when to give up.
 
+use futures_util::future::join_all;
 use spotlane_store::{
     Applied, ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey, StoreProvider,
     WriteOutcome, WriteRequest,
 };
+use spotlane_types::time::Monotonic;
 
 use crate::error::LocationError;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
+
+/// Most reads under way at a time: as many as a provider that gathers them takes in one call.
+const READS_MAX: usize = 128;
 
 /// How a write ended, as far as it is known.
 pub(crate) enum Answer {
@@ -92,6 +97,35 @@ impl<'a, P: StoreProvider, T: Timing> Effort<'a, P, T> {
                 Err(error) => self.failed(error).await?,
             }
         }
+    }
+
+    /// Reads many records, [`READS_MAX`] at a time, until each has an answer. The answers are in the order of the keys.
+    ///
+    /// Each of them settles an unknown write as a read of its own does.
+    pub(crate) async fn read_all(
+        &mut self,
+        keys: &[StoreKey],
+    ) -> Result<Vec<ReadOutcome>, LocationError> {
+        let mut outcomes = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(READS_MAX) {
+            let mut some: Vec<Option<ReadOutcome>> = vec![None; keys.len()];
+            while some.iter().any(Option::is_none) {
+                self.in_time()?;
+                let store = self.store;
+                let open = keys.iter().zip(&mut some).filter(|(_, at)| at.is_none());
+                let reads = open.map(|(key, at)| async move {
+                    let outcome = store.read(key).await?;
+                    *at = Some(outcome);
+                    Ok::<(), StoreError>(())
+                });
+                let failed = join_all(reads).await.into_iter().find_map(Result::err);
+                if let Some(error) = failed {
+                    self.failed(error).await?;
+                }
+            }
+            outcomes.extend(some.into_iter().flatten());
+        }
+        Ok(outcomes)
     }
 
     /// Reads one page until there is an answer.

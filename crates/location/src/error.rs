@@ -50,6 +50,14 @@ pub enum LocationError {
     /// A stored row is not what the contract says; nothing changed.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// There is more than this crate looks at in one go; what was read is a part, and nothing is chosen from a part.
+    #[error("{what} are more than {most}, remove those of nodes that are gone")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The bound.
+        most: usize,
+    },
     /// The arguments contradict each other; nothing was sent.
     #[error("the call contradicts itself: {rule}")]
     Call {
@@ -138,7 +146,9 @@ impl LocationError {
         match self {
             Self::Conflict { .. } | Self::Indeterminate { .. } => Recovery::ReadThenDecide,
             Self::Unavailable { .. } => Recovery::Retry,
-            Self::Stale { .. } | Self::GenerationExhausted { .. } => Recovery::GiveUp,
+            Self::Stale { .. } | Self::GenerationExhausted { .. } | Self::TooMany { .. } => {
+                Recovery::GiveUp
+            }
             Self::Store(error) => error.recovery(),
             Self::Record(error) => error.recovery(),
             Self::Call { .. } | Self::Payload(_) => Recovery::FixCall,

@@ -13,14 +13,14 @@
 //!
 //! struct Still;
 //! impl Timing for Still {
-//!     fn now(&self) -> Monotonic { Monotonic::from_start(Duration::ZERO) }
+//!     fn now(&self) -> Monotonic { Monotonic::from_origin(Duration::ZERO) }
 //!     async fn pause(&self, _attempt: u32) {}
 //! }
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let store = MemoryStore::new(ManualClock::new(StoreTime::from_unix_millis(1)));
 //! let keeper = LeaseKeeper::new(store, Still, "host-1".parse()?, LeaseSettings::default());
 //! let held = keeper.claim().await?;
-//! assert_eq!(held.deadline().since_start(), Duration::from_secs(15 - 5));
+//! assert_eq!(held.deadline().since(Monotonic::ORIGIN), Duration::from_secs(15 - 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,12 +51,16 @@ mod json;
 pub mod key;
 pub mod lease;
 pub mod member_list;
+mod progress;
 pub mod record;
 mod repository;
 mod resolve;
+mod rewrite;
 mod time;
 
 pub use error::{Conflict, LocationError, Stale};
+pub use progress::MoveStep;
 pub use repository::Repository;
-pub use resolve::{LiveRoute, Resolved};
-pub use time::{Monotonic, Timing};
+pub use resolve::{Dispatch, LiveRoute, ObjectState, Resolved, SourceFence, SourceView, Standing};
+pub use spotlane_types::time::Monotonic;
+pub use time::Timing;

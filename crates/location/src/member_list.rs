@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use ring::digest;
 use spotlane_store::{StoreKey, bound::VALUE_BYTES_MAX};
+use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::id::Sha256;
 
+use crate::authority::ActiveObject;
 use crate::error::LocationError;
 use crate::key;
 use crate::record::{
-    AggregateRecord, IndexPage, LeafPage, PageEntry, Record as _, RecordError, V1,
+    AggregateRecord, AggregateSpot, IndexPage, LeafPage, PageEntry, Record as _, RecordError, V1,
 };
 
 /// Most entries of a page of either kind (RL-122).
@@ -86,6 +88,27 @@ impl MemberList {
             pages,
             root,
             digest,
+        })
+    }
+
+    /// The list of rows that point at the record of their move, with the versions that they have since (ST-85).
+    ///
+    /// # Errors
+    /// As [`MemberList::new`].
+    pub fn of_rows(rows: &[ActiveObject]) -> Result<Self, LocationError> {
+        let entries = rows.iter().map(|row| PageEntry {
+            object: row.object().clone(),
+            object_generation: row.row().object_generation,
+            store_version: row.version().clone(),
+        });
+        Self::new(entries.collect())
+    }
+
+    /// The entry of the Spot in this incarnation.
+    pub(crate) fn spot(&self, spot: &AggregateSpot) -> Option<&PageEntry> {
+        self.entries.iter().find(|entry| {
+            matches!(&entry.object, AuthorityKey::Spot(id) if *id == spot.id)
+                && entry.object_generation == spot.object_generation
         })
     }
 
@@ -209,7 +232,13 @@ impl ListReader {
         bytes: &[u8],
     ) -> Result<(), RecordError> {
         match read_page(key, bytes)? {
-            Page::Leaf(entries) => self.entries.extend(entries),
+            Page::Leaf(entries) => {
+                // An empty one has no place in a list, and any number of them would not reach the count below.
+                if entries.is_empty() {
+                    return Err(RecordError::contradiction(key, "a leaf page has entries"));
+                }
+                self.entries.extend(entries);
+            }
             Page::Index(pages) => {
                 let below = level.saturating_add(1);
                 if below > LEVELS_MAX || pages.len() > PAGE_ENTRIES_MAX || pages.is_empty() {
@@ -240,7 +269,6 @@ impl ListReader {
 #[cfg(test)]
 mod tests {
     use spotlane_store::StoreVersion;
-    use spotlane_types::authority_key::AuthorityKey;
     use spotlane_types::generation::ObjectGeneration;
 
     use super::*;

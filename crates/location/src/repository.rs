@@ -1,23 +1,25 @@
 //! The one runner: sends a plan, and settles conflicts and unknown outcomes (ST-71, ST-72, ST-90).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spotlane_store::{Found, ReadOutcome, StoreProvider, WriteRequest};
+use bytes::Bytes;
+use spotlane_store::{Found, Mutation, ReadOutcome, StoreProvider, WriteRequest};
 use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::authority::AuthorityPayload;
 
 use crate::authority::{
-    self, ActiveObject, Authority, Change, ClosingObject, PreparedTarget, Reservation,
-    ReservedObject, Settled, TerminalRecord,
+    self, ActiveObject, Authority, Change, ClosingObject, CreationOperation, PreparedTarget,
+    Reservation, ReservedObject, Settled, TerminalRecord,
 };
-use crate::counter::{Counter, Reading};
+use crate::counter::{Counter, Expected, Reading, Taken};
 use crate::directory::Candidate;
 use crate::effort::{Answer, Effort};
 use crate::error::{Conflict, LocationError, Stale};
 use crate::key;
 use crate::lease::{HeldLease, LiveLease};
 use crate::record::{NodeDescriptorRow, RecordError, Seen};
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// The location repository: authority operations, directory and aggregates over one store.
 ///
@@ -33,9 +35,8 @@ use crate::time::{Monotonic, Timing};
 pub struct Repository<P, T> {
     store: P,
     timing: T,
-    /// What the counters said last, so that an operation need not read them first. Only a hint: the batch compares it.
-    /// Protects nothing else; it is a leaf, nothing is locked and nothing awaited while it is held.
-    hints: Mutex<[Option<Reading>; 2]>,
+    /// The next numbers of the counters. It is a leaf: nothing is locked and nothing awaited while it is held.
+    expected: Mutex<Expected>,
 }
 
 /// How a change ended.
@@ -44,20 +45,13 @@ pub(crate) struct Done {
     pub(crate) row: Option<Found>,
 }
 
-fn slot(counter: Counter) -> usize {
-    match counter {
-        Counter::Owner | Counter::Object => 0,
-        Counter::AuthorityOwner => 1,
-    }
-}
-
 impl<P: StoreProvider, T: Timing> Repository<P, T> {
     /// A repository over a store.
     pub fn new(store: P, timing: T) -> Self {
         Self {
             store,
             timing,
-            hints: Mutex::new([None, None]),
+            expected: Mutex::default(),
         }
     }
 
@@ -86,33 +80,27 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         Ok(self.effort(until.min(held.deadline())))
     }
 
-    fn hint(&self, counter: Counter) -> Option<Reading> {
-        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        hints.get(slot(counter)).copied().flatten()
+    fn expected(&self) -> MutexGuard<'_, Expected> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep_hint(&self, reading: Reading) {
-        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hint) = hints.get_mut(slot(reading.counter())) {
-            *hint = Some(reading);
-        }
-    }
-
-    async fn readings(
+    /// The numbers that a first attempt asks for.
+    async fn take(
         &self,
         effort: &mut Effort<'_, P, T>,
         counters: &[Counter],
-        hinted: bool,
-    ) -> Result<Vec<Reading>, LocationError> {
-        let mut readings = Vec::with_capacity(counters.len());
+    ) -> Result<Vec<Taken>, LocationError> {
+        let mut numbers = Vec::with_capacity(counters.len());
         for counter in counters {
-            let hint = self.hint(*counter).filter(|_| hinted);
-            readings.push(match hint {
-                Some(reading) => reading,
-                None => Reading::of(*counter, effort.read(&counter.key()).await?)?,
+            let expected = self.expected().take(*counter);
+            numbers.push(if let Some(taken) = expected {
+                taken
+            } else {
+                let read = Reading::of(*counter, effort.read(&counter.key()).await?)?;
+                self.expected().begin(read, None)
             });
         }
-        Ok(readings)
+        Ok(numbers)
     }
 
     /// Sends a change until its outcome is known.
@@ -122,15 +110,12 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         mut change: Change,
     ) -> Result<Done, LocationError> {
         let counters = change.effect.counters();
-        let mut readings = self.readings(effort, counters, true).await?;
+        let mut taken = self.take(effort, counters).await?;
         loop {
+            let readings: Vec<Reading> = taken.iter().map(|taken| taken.reading).collect();
             let batch = change.batch(&readings)?;
             let answer = effort.write(batch.request.clone()).await?;
             if let Answer::Applied(applied) = answer {
-                batch
-                    .after
-                    .iter()
-                    .for_each(|reading| self.keep_hint(*reading));
                 let row = batch.value.zip(applied.versions.first().cloned());
                 let store_now = applied.store_now;
                 let row = row.map(|(value, version)| Found {
@@ -142,60 +127,43 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
                 return Ok(Done { row });
             }
             let unknown = matches!(answer, Answer::Unknown);
-            let row = effort.read(&change.key).await?;
-            let settled = change.settle(&batch, row.clone(), unknown);
+            let reread = Reread::of(effort, &change, counters).await?;
+            let value = batch.value.as_ref();
+            let settled = change.settle(value, reread.row.clone(), unknown);
             effort.settled();
             match settled {
-                Settled::Done(_) => return Ok(Done { row: row.found() }),
+                Settled::Done(_) if batch.value.is_none() && !reread.has_extra(&change) => {
+                    return Err(LocationError::conflict(Conflict::Gone));
+                }
+                Settled::Done(_) => {
+                    return Ok(Done {
+                        row: reread.row.found(),
+                    });
+                }
                 Settled::Lost(reason) => return Err(LocationError::conflict(reason)),
                 Settled::Again => {}
             }
-            let descriptor_moved = self.still_eligible(effort, &mut change).await?;
-            let next = self.readings(effort, counters, false).await?;
+            let also = change.also.as_ref().zip(reread.also);
+            if also.is_some_and(|(also, outcome)| !authority::holds(also, outcome)) {
+                return Err(LocationError::conflict(Conflict::Aggregate));
+            }
+            let descriptor_moved = still_eligible(&mut change, reread.lease, reread.descriptor)?;
+            let read = counters.iter().zip(reread.counters);
+            let read: Vec<Reading> = read
+                .map(|(counter, outcome)| Reading::of(*counter, outcome))
+                .collect::<Result<_, _>>()?;
             // ST-90: a counter that moved on is no conflict; the same operation takes the next number. Where nothing that
             // this operation looks at has moved, something is about to: give it time.
-            if next == readings && !descriptor_moved && matches!(answer, Answer::Conflict) {
+            if read == readings && !descriptor_moved && matches!(answer, Answer::Conflict) {
                 effort.pause().await?;
             }
-            readings = next;
+            let mut expected = self.expected();
+            taken = read
+                .into_iter()
+                .zip(taken)
+                .map(|(read, wrong)| expected.begin(read, Some(wrong)))
+                .collect();
         }
-    }
-
-    /// ST-71: the own eligibility, read anew. Says whether the target's descriptor has another version.
-    async fn still_eligible(
-        &self,
-        effort: &mut Effort<'_, P, T>,
-        change: &mut Change,
-    ) -> Result<bool, LocationError> {
-        let fence = &change.fence;
-        let found = effort.read(&fence.lease.key()).await?;
-        match LiveLease::of(&fence.lease.key(), found)? {
-            Some(live) if live == fence.lease => {}
-            Some(_) => return Err(fence.lost(Stale::Replaced)),
-            None => return Err(fence.lost(Stale::Missing)),
-        }
-        let Some(first) = &change.descriptor else {
-            return Ok(false);
-        };
-        let key = first.row.key();
-        let gone = || LocationError::conflict(Conflict::TargetDescriptor);
-        let found = effort.read(&key).await?.found().ok_or_else(gone)?;
-        let now = Seen::<NodeDescriptorRow>::read(&key, found)?;
-        let (was, is) = (&first.row.descriptor, &now.row.descriptor);
-        if was.lifecycle_generation != is.lifecycle_generation
-            || !fence.lease.is_of(&is.owner_id, is.lease_generation)
-        {
-            return Err(gone());
-        }
-        if let authority::Effect::Row(row, authority::Issues::ObjectAndOwner) = &change.effect {
-            let allocation = &row.allocation;
-            if !authority::has_room(is, allocation.object_kind, &allocation.stable_type) {
-                return Err(LocationError::conflict(Conflict::TargetCapacity));
-            }
-        }
-        let moved = first.version != now.version;
-        change.descriptor = Some(now);
-        Ok(moved)
     }
 
     /// Reads the row of an object.
@@ -209,6 +177,23 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     ) -> Result<Authority, LocationError> {
         let outcome = self.effort(until).read(&key::authority(object)).await?;
         Ok(Authority::of(object, outcome)?)
+    }
+
+    /// Reads the rows of many objects, in their order; a provider may gather the reads.
+    ///
+    /// # Errors
+    /// As [`Repository::read`].
+    pub async fn read_many(
+        &self,
+        objects: &[AuthorityKey],
+        until: Monotonic,
+    ) -> Result<Vec<Authority>, LocationError> {
+        let keys: Vec<_> = objects.iter().map(key::authority).collect();
+        let outcomes = self.effort(until).read_all(&keys).await?;
+        let rows = objects.iter().zip(outcomes);
+        Ok(rows
+            .map(|(object, outcome)| Authority::of(object, outcome))
+            .collect::<Result<_, _>>()?)
     }
 
     pub(crate) fn active(object: &AuthorityKey, done: Done) -> Result<ActiveObject, LocationError> {
@@ -225,7 +210,8 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
 
     /// Reserve: missing to reserved on a checked candidate; issues both generations and takes pending capacity (RL-10).
     ///
-    /// A reservation that is in the way and whose target has ended is released first (ST-74).
+    /// A reservation that is in the way and whose target has ended is released first (ST-74). A host reserves one object
+    /// for itself once at a time: two such calls would write the same bytes.
     ///
     /// # Errors
     /// By recovery: `ReadThenDecide` for a conflict (the object exists, is reserved by somebody alive, or the candidate is
@@ -240,7 +226,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     ) -> Result<ReservedObject, LocationError> {
         let mut effort = self.admitted(by, until)?;
         let object = authority::identity(&reservation.payload.object)?.object;
-        let change = authority::reserve(to, reservation)?;
+        let change = authority::reserve(by, to, reservation)?;
         loop {
             match self.run(&mut effort, change.clone()).await {
                 Ok(done) => {
@@ -302,6 +288,22 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let mut effort = self.admitted(held, until)?;
         let change = authority::abort(reserved, node, held, terminal)?;
         self.run(&mut effort, change).await.map(|_| ())
+    }
+
+    /// The result that a creation left, in the bytes of the wire contract; `None` while it has none or no more.
+    ///
+    /// Only for a resend of the same operation, which is answered by it; whoever else meets the object looks at its row
+    /// (RL-87, RL-88).
+    ///
+    /// # Errors
+    /// By recovery: `Retry` when the store was not reached.
+    pub async fn creation_result(
+        &self,
+        operation: &CreationOperation,
+        until: Monotonic,
+    ) -> Result<Option<Bytes>, LocationError> {
+        let outcome = self.effort(until).read(&operation.key()).await?;
+        Ok(outcome.found().map(|found| found.value.into_bytes()))
     }
 
     /// Preserve: another payload; owner, generations and capacity stay (RL-12).
@@ -432,6 +434,102 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let other = run != row.allocation.descriptor_lifecycle_generation;
         Ok(other.then(|| spotlane_store::Condition::Version(key, seen.version)))
     }
+}
+
+/// What a batch that was not acknowledged is judged by, read in one go.
+struct Reread {
+    row: ReadOutcome,
+    lease: ReadOutcome,
+    descriptor: Option<ReadOutcome>,
+    also: Option<ReadOutcome>,
+    extra: Vec<ReadOutcome>,
+    counters: Vec<ReadOutcome>,
+}
+
+impl Reread {
+    async fn of<P: StoreProvider, T: Timing>(
+        effort: &mut Effort<'_, P, T>,
+        change: &Change,
+        counters: &[Counter],
+    ) -> Result<Self, LocationError> {
+        let mut keys = vec![change.key.clone(), change.fence.lease.key()];
+        keys.extend(change.descriptor.iter().map(|first| first.row.key()));
+        keys.extend(change.also.iter().map(|also| also.key().clone()));
+        keys.extend(change.extra.iter().map(|extra| extra.key().clone()));
+        keys.extend(counters.iter().map(|counter| counter.key()));
+        let mut outcomes = effort.read_all(&keys).await?.into_iter();
+        let mut next = || {
+            outcomes
+                .next()
+                .ok_or(LocationError::Unavailable { source: None })
+        };
+        let (row, lease) = (next()?, next()?);
+        let descriptor = change.descriptor.as_ref().map(|_| next()).transpose()?;
+        let also = change.also.as_ref().map(|_| next()).transpose()?;
+        let extra = change
+            .extra
+            .iter()
+            .map(|_| next())
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            row,
+            lease,
+            descriptor,
+            also,
+            extra,
+            counters: outcomes.collect(),
+        })
+    }
+
+    /// Whether what was written with the row is there.
+    ///
+    /// A row that is gone may be gone by another's hand, whoever met a reservation that had ended (ST-74): then the result
+    /// that our removal should have left is missing, and it was not ours.
+    fn has_extra(&self, change: &Change) -> bool {
+        change.extra.iter().zip(&self.extra).all(|(extra, there)| {
+            let there = there.clone().found();
+            match extra {
+                Mutation::Put { value, .. } => there.is_some_and(|found| found.value == *value),
+                Mutation::Delete { .. } => there.is_none(),
+            }
+        })
+    }
+}
+
+/// ST-71: the own eligibility, read anew. Says whether the target's descriptor has another version.
+fn still_eligible(
+    change: &mut Change,
+    lease: ReadOutcome,
+    descriptor: Option<ReadOutcome>,
+) -> Result<bool, LocationError> {
+    let fence = &change.fence;
+    match LiveLease::of(&fence.lease.key(), lease)? {
+        Some(live) if live == fence.lease => {}
+        Some(_) => return Err(fence.lost(Stale::Replaced)),
+        None => return Err(fence.lost(Stale::Missing)),
+    }
+    let (Some(first), Some(descriptor)) = (&change.descriptor, descriptor) else {
+        return Ok(false);
+    };
+    let key = first.row.key();
+    let gone = || LocationError::conflict(Conflict::TargetDescriptor);
+    let found = descriptor.found().ok_or_else(gone)?;
+    let now = Seen::<NodeDescriptorRow>::read(&key, found)?;
+    let (was, is) = (&first.row.descriptor, &now.row.descriptor);
+    if was.lifecycle_generation != is.lifecycle_generation
+        || !fence.lease.is_of(&is.owner_id, is.lease_generation)
+    {
+        return Err(gone());
+    }
+    if let authority::Effect::Row(row, authority::Issues::ObjectAndOwner) = &change.effect {
+        let allocation = &row.allocation;
+        if !authority::has_room(is, allocation.object_kind, &allocation.stable_type) {
+            return Err(LocationError::conflict(Conflict::TargetCapacity));
+        }
+    }
+    let moved = first.version != now.version;
+    change.descriptor = Some(now);
+    Ok(moved)
 }
 
 /// Our own defect: the row that we wrote is not read as what we wrote.

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use spotlane_store::StoreProvider;
+use spotlane_store::{StoreProvider, StoreVersion};
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::generation::AuthorityOwnerGeneration;
-use spotlane_types::kind::RelocationPhase;
+use spotlane_types::generation::{AuthorityOwnerGeneration, ObjectGeneration};
+use spotlane_types::id::StableType;
+use spotlane_types::kind::{RelocationPhase, StatefulObjectKind};
+use spotlane_types::time::Monotonic;
 
-use crate::authority::{self, ActiveObject, Authority, Life};
+use crate::authority::{self, Authority, Life, ReservedObject};
 use crate::cache::{Route, Tenure};
 use crate::effort::Effort;
 use crate::error::LocationError;
 use crate::key;
 use crate::lease::LiveLease;
-use crate::record::{AggregatePhase, AggregateRecord, AggregateSide, Seen};
+use crate::record::{self, AggregatePhase, AggregateRecord, AuthorityRow};
 use crate::repository::Repository;
-use crate::time::{Monotonic, Timing};
+use crate::time::Timing;
 
 /// What a look-up found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +41,97 @@ pub struct LiveRoute {
     pub owner_deadline: Monotonic,
 }
 
-/// Who is recognised as owner, and whether it serves.
-enum Recognised {
-    Row,
-    Target(AggregateSide, AuthorityOwnerGeneration),
-    Nobody,
+/// What stands under an id: what a creation (RL-90, RL-91, RL-92), one of another type (RL-93) or a message (RL-94, RL-95)
+/// has to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Standing {
+    /// Its kind.
+    pub kind: StatefulObjectKind,
+    /// Its type.
+    pub stable_type: StableType,
+    /// What it is in the middle of.
+    pub state: ObjectState,
+}
+
+/// What an object is in the middle of, for the table of RL-90 to RL-95.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "closed by RL-90 to RL-95 and RL-365"
+)]
+pub enum ObjectState {
+    /// It is reserved and being created.
+    Creating,
+    /// It is ready, whether or not its owner lives.
+    Ready(Box<Route>),
+    /// It has a new owner that does not serve it yet: wait and read again.
+    Moving,
+    /// It is being closed.
+    Closing,
+}
+
+/// The tenure of a source, as its fence names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "closed by RL-356")]
+pub struct SourceFence {
+    /// The incarnation.
+    pub object_generation: ObjectGeneration,
+    /// The owner generation that the source has.
+    pub authority_owner_generation: AuthorityOwnerGeneration,
+}
+
+/// What a source learns of its move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by RL-356")]
+pub enum SourceView {
+    /// Nobody has taken the object, so far. That restores no source (RL-352).
+    Pending,
+    /// It has been taken: messages follow to this owner.
+    Committed {
+        /// The owner now.
+        target: Box<Route>,
+        /// Whether it serves yet; the source cleans up once it does (RL-138).
+        dispatch: Dispatch,
+    },
+    /// The object, or this incarnation of it, is no more.
+    Ended,
+}
+
+/// Whether the owner of a moved object serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by RL-365")]
+pub enum Dispatch {
+    /// Not yet.
+    Closed,
+    /// It does.
+    Open,
+}
+
+/// What a look at a row, and at the record that it may point at, has found.
+struct Seen {
+    kind: StatefulObjectKind,
+    stable_type: StableType,
+    object_generation: ObjectGeneration,
+    life: Life,
+    /// Who is recognised as owner.
+    owner: Box<Route>,
+    /// The same, when it serves.
+    route: Option<Box<Route>>,
+}
+
+impl Seen {
+    fn reserved(reserved: &ReservedObject) -> Self {
+        let row = reserved.row();
+        Self {
+            kind: row.allocation.object_kind,
+            stable_type: row.allocation.stable_type.clone(),
+            object_generation: row.object_generation,
+            life: Life::Creating,
+            owner: Box::new(route(reserved.object(), row, reserved.version())),
+            route: None,
+        }
+    }
 }
 
 /// RL-365: the phases in which the owner of the row serves.
@@ -61,28 +149,32 @@ fn served(phase: RelocationPhase) -> bool {
     }
 }
 
-/// ST-86: before the commit, and when the record is aborted or missing, the row says who the owner is.
-fn read_through(record: Option<&AggregateRecord>) -> Recognised {
-    let Some(record) = record else {
-        return Recognised::Row;
-    };
+/// ST-86: before the commit, and when the record is aborted or missing, the row says who the owner is. Says whether the
+/// owner serves.
+fn read_through(record: Option<AggregateRecord>, owner: &mut Route) -> bool {
+    let Some(record) = record else { return true };
     match record.phase {
-        AggregatePhase::Preparing | AggregatePhase::Aborted => Recognised::Row,
-        AggregatePhase::Committed => Recognised::Nobody,
-        AggregatePhase::Activated => match (&record.target, record.authority_owner_generation) {
-            (Some(target), Some(generation)) => Recognised::Target(target.clone(), generation),
-            // A record that was read has both (ST-83).
-            (None, _) | (_, None) => Recognised::Nobody,
-        },
+        AggregatePhase::Preparing | AggregatePhase::Aborted => return true,
+        AggregatePhase::Committed | AggregatePhase::Activated => {}
     }
+    // A committed record that was read has both (ST-83).
+    let Some((side, generation)) = record.target.zip(record.authority_owner_generation) else {
+        return false;
+    };
+    owner.owner_id = side.owner_id;
+    owner.tenure.node_rid = side.node_rid;
+    owner.tenure.node_generation = side.node_generation;
+    owner.tenure.owner_lease_generation = side.owner_lease_generation;
+    owner.tenure.authority_owner_generation = generation;
+    record.phase == AggregatePhase::Activated
 }
 
-fn route(active: &ActiveObject, recognised: Recognised) -> Option<Route> {
-    let row = active.row();
+/// The route to the owner that a row names.
+fn route(object: &AuthorityKey, row: &AuthorityRow, version: &StoreVersion) -> Route {
     let node = &row.allocation.descriptor;
-    let row_route = Route {
+    Route {
         tenure: Tenure {
-            object: active.object().clone(),
+            object: object.clone(),
             object_generation: row.object_generation,
             node_rid: node.routing_id.clone(),
             node_generation: row.allocation.descriptor_lifecycle_generation,
@@ -91,22 +183,7 @@ fn route(active: &ActiveObject, recognised: Recognised) -> Option<Route> {
         },
         owner_id: row.owner_id.clone(),
         mesh_name: node.mesh_name.clone(),
-        store_version: active.version().clone(),
-    };
-    match recognised {
-        Recognised::Row => Some(row_route),
-        Recognised::Nobody => None,
-        Recognised::Target(side, generation) => Some(Route {
-            tenure: Tenure {
-                node_rid: side.node_rid,
-                node_generation: side.node_generation,
-                authority_owner_generation: generation,
-                owner_lease_generation: side.owner_lease_generation,
-                ..row_route.tenure
-            },
-            owner_id: side.owner_id,
-            ..row_route
-        }),
+        store_version: version.clone(),
     }
 }
 
@@ -129,32 +206,102 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         effort: &mut Effort<'_, P, T>,
         object: &AuthorityKey,
     ) -> Result<Resolved, LocationError> {
+        Ok(match self.look(effort, object).await? {
+            None => Resolved::Missing,
+            Some(Seen { route, .. }) => route.map_or(Resolved::NotReady, Resolved::Ready),
+        })
+    }
+
+    /// What stands under an id: enough for a creation, a message or a look-up to decide (RL-90 to RL-95).
+    ///
+    /// # Errors
+    /// As [`Repository::find`].
+    pub async fn standing(
+        &self,
+        object: &AuthorityKey,
+        until: Monotonic,
+    ) -> Result<Option<Standing>, LocationError> {
+        let mut effort = self.effort(until);
+        let Some(seen) = self.look(&mut effort, object).await? else {
+            return Ok(None);
+        };
+        let state = match (seen.life, seen.route) {
+            (Life::Creating, _) => ObjectState::Creating,
+            (Life::Closing, _) => ObjectState::Closing,
+            (Life::Ready | Life::Relocating, Some(route)) => ObjectState::Ready(route),
+            (Life::Ready | Life::Relocating, None) => ObjectState::Moving,
+        };
+        Ok(Some(Standing {
+            kind: seen.kind,
+            stable_type: seen.stable_type,
+            state,
+        }))
+    }
+
+    /// What a source learns of its move by reading (RL-138, RL-356). Only the target's commit could end the source's tenure,
+    /// so a later owner generation of the same incarnation says that it did, whatever the row says of moves by now.
+    ///
+    /// # Errors
+    /// As [`Repository::find`].
+    pub async fn read_commit(
+        &self,
+        object: &AuthorityKey,
+        fence: SourceFence,
+        until: Monotonic,
+    ) -> Result<SourceView, LocationError> {
+        let mut effort = self.effort(until);
+        let seen = self.look(&mut effort, object).await?;
+        let Some(seen) = seen.filter(|seen| seen.object_generation == fence.object_generation)
+        else {
+            return Ok(SourceView::Ended);
+        };
+        let owner = &seen.owner;
+        let later = owner.tenure.authority_owner_generation;
+        if !later.is_after(fence.authority_owner_generation) {
+            return Ok(SourceView::Pending);
+        }
+        Ok(SourceView::Committed {
+            dispatch: match seen.route {
+                Some(_) => Dispatch::Open,
+                None => Dispatch::Closed,
+            },
+            target: seen.owner,
+        })
+    }
+
+    async fn look(
+        &self,
+        effort: &mut Effort<'_, P, T>,
+        object: &AuthorityKey,
+    ) -> Result<Option<Seen>, LocationError> {
         let outcome = effort.read(&key::authority(object)).await?;
         let active = match Authority::of(object, outcome)? {
-            Authority::Missing => return Ok(Resolved::Missing),
-            Authority::Reserved(_) => return Ok(Resolved::NotReady),
+            Authority::Missing => return Ok(None),
+            Authority::Reserved(reserved) => return Ok(Some(Seen::reserved(&reserved))),
             Authority::Active(active) => active,
         };
-        let recognised = if let Some(relocation) = active.aggregate() {
+        let life = authority::identity(&active.payload().object)?.life;
+        let mut owner = route(object, active.row(), active.version());
+        let serves = if let Some(relocation) = active.aggregate() {
             let key = key::aggregate(relocation);
             let found = effort.read(&key).await?.found();
-            let record = found.map(|found| Seen::<AggregateRecord>::read(&key, found));
-            read_through(record.transpose()?.map(|seen| seen.row).as_ref())
+            let record = found.map(|found| record::Seen::<AggregateRecord>::read(&key, found));
+            read_through(record.transpose()?.map(|seen| seen.row), &mut owner)
         } else {
-            let phase = active
-                .payload()
-                .relocation_state
-                .as_ref()
-                .map(|state| state.phase);
-            match authority::identity(&active.payload().object)?.life {
-                Life::Ready | Life::Relocating if phase.is_none_or(served) => Recognised::Row,
-                Life::Creating | Life::Closing | Life::Ready | Life::Relocating => {
-                    Recognised::Nobody
-                }
-            }
+            let state = active.payload().relocation_state.as_ref();
+            let served = state.is_none_or(|state| served(state.phase));
+            served && matches!(life, Life::Ready | Life::Relocating)
         };
-        Ok(route(&active, recognised)
-            .map_or(Resolved::NotReady, |route| Resolved::Ready(Box::new(route))))
+        let row = active.row();
+        let owner = Box::new(owner);
+        Ok(Some(Seen {
+            kind: row.allocation.object_kind,
+            stable_type: row.allocation.stable_type.clone(),
+            object_generation: row.object_generation,
+            life,
+            route: serves.then(|| owner.clone()),
+            owner,
+        }))
     }
 
     /// Looks an object up together with its owner's lease; `None` when it is not ready or its owner is not alive
@@ -188,7 +335,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let lives = store_now.until(expires_at).saturating_sub(fencing_margin);
         Ok(Some(LiveRoute {
             route: *route,
-            owner_deadline: sent.plus(lives),
+            owner_deadline: sent.after(lives),
         }))
     }
 }

@@ -113,8 +113,9 @@ impl Connection {
             ReconnectPolicy::new_exponential(0, BACK_OFF_MIN_MS, BACK_OFF_MAX_MS, BACK_OFF_BASE);
         policy.set_jitter(BACK_OFF_MIN_MS);
         let mut builder = Builder::from_config(config(options.url())?);
+        // No timeout of fred's for commands: `Link` has one for the whole operation, which ends first, and a second timer
+        // would be armed for nothing.
         builder
-            .with_performance_config(|performance| performance.default_command_timeout = timeout)
             .with_connection_config(|connection| {
                 connection.connection_timeout = timeout;
                 connection.internal_command_timeout = timeout;
@@ -258,12 +259,18 @@ fn tls_connector(authority: Option<&str>) -> Result<tokio_rustls::TlsConnector, 
     Ok(Arc::new(config).into())
 }
 
+/// What the server says to a user that it does not let in.
+const DENIED: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
+/// What TLS says of a peer that it does not trust, that does not trust us, or that does not speak TLS. fred hands these on
+/// as errors of input and output.
+const DISTRUSTED: [&str; 3] = ["InvalidCertificate(", "AlertReceived(", "InvalidMessage("];
+
 /// Whether the last thing heard says that waiting cannot help.
 pub(crate) fn is_refusal(error: &Error) -> bool {
+    let text = error.details();
     matches!(
         error.kind(),
         ErrorKind::Auth | ErrorKind::Config | ErrorKind::Tls
-    ) || error.details().starts_with("WRONGPASS")
-        || error.details().starts_with("NOAUTH")
-        || error.details().starts_with("NOPERM")
+    ) || DENIED.iter().any(|code| text.starts_with(code))
+        || DISTRUSTED.iter().any(|reason| text.contains(reason))
 }

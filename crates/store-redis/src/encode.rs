@@ -1,5 +1,7 @@
 //! From requests to keys and arguments of scripts, and from their answers to outcomes.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use fred::types::Value;
 use spotlane_store::{
@@ -32,8 +34,12 @@ impl Batch {
             decimal(mutations.len()),
             Bytes::new(),
         ];
+        // A key that is compared and changed is hashed once.
+        let mut records = HashMap::with_capacity(conditions.len());
         for condition in conditions {
-            keys.push(domain.record(condition.key()));
+            let record = domain.record(condition.key());
+            records.insert(condition.key().clone(), record.clone());
+            keys.push(record);
             let key = text(condition.key().as_str());
             match condition {
                 Condition::Missing(_) => arguments.extend([Bytes::from_static(b"m"), key]),
@@ -46,7 +52,8 @@ impl Batch {
             }
         }
         for mutation in mutations {
-            keys.push(domain.record(mutation.key()));
+            let compared = records.remove(mutation.key());
+            keys.push(compared.unwrap_or_else(|| domain.record(mutation.key())));
             match mutation {
                 Mutation::Delete { key } => {
                     arguments.extend([Bytes::from_static(b"d"), text(key.as_str())]);

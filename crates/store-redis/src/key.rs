@@ -10,60 +10,65 @@ const RELOCATION_TAG: &str = "{zlink-relocation-v1}";
 /// All keys of one store: a key prefix and a hash tag, hence one slot of a cluster and one script for a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Domain {
-    name: String,
+    /// What every key of it begins with.
+    pub(crate) name: Bytes,
+    /// The last number that was given out.
+    pub(crate) sequence: Bytes,
+    /// Every logical key that has a record.
+    pub(crate) index: Bytes,
+    /// The snapshots under way.
+    pub(crate) scans: Bytes,
+    /// The records to look at, by when.
+    pub(crate) due: Bytes,
 }
 
 impl Domain {
     pub(crate) fn location(prefix: &str) -> Self {
-        Self {
-            name: format!("{prefix}:{LOCATION_TAG}"),
-        }
+        Self::new(&format!("{prefix}:{LOCATION_TAG}"))
     }
 
     pub(crate) fn relocation(prefix: &str) -> Self {
-        Self {
-            name: format!("{prefix}:{RELOCATION_TAG}"),
-        }
+        Self::new(&format!("{prefix}:{RELOCATION_TAG}"))
     }
 
-    /// What every key of it begins with.
-    pub(crate) fn name(&self) -> Bytes {
-        Bytes::copy_from_slice(self.name.as_bytes())
+    fn new(name: &str) -> Self {
+        let part = |part: &str| Bytes::from(format!("{name}:{part}"));
+        Self {
+            name: Bytes::copy_from_slice(name.as_bytes()),
+            sequence: part("sequence"),
+            index: part("index"),
+            scans: part("scans"),
+            due: part("due"),
+        }
     }
 
     /// The hash slot of every key of it.
     pub(crate) fn slot(&self) -> u16 {
-        fred::util::redis_keyslot(self.name.as_bytes())
-    }
-
-    /// A key of its own administration: `sequence`, `index`, `scans` or `due`.
-    pub(crate) fn part(&self, part: &str) -> Bytes {
-        Bytes::from(format!("{}:{part}", self.name))
+        fred::util::redis_keyslot(&self.name)
     }
 
     /// ST-31: the record of a logical key.
     pub(crate) fn record(&self, key: &StoreKey) -> Bytes {
-        Bytes::from(format!(
-            "{}:opaque:{}",
-            self.name,
-            sha256_hex(key.as_str().as_bytes())
-        ))
+        let hash = digest(&SHA256, key.as_str().as_bytes());
+        let mut record = Vec::with_capacity(self.name.len() + 8 + 64);
+        record.extend_from_slice(&self.name);
+        record.extend_from_slice(b":opaque:");
+        record.extend(hex_digits(hash.as_ref()));
+        record.into()
     }
 
     /// ST-92: the blob of a reference.
     pub(crate) fn blob(&self, reference: &BlobReference) -> Bytes {
-        Bytes::from(format!("{}:blob:{}", self.name, reference.as_str()))
+        [&self.name, &b":blob:"[..], reference.as_str().as_bytes()]
+            .concat()
+            .into()
     }
 }
 
-fn sha256_hex(bytes: &[u8]) -> String {
-    hex(digest(&SHA256, bytes).as_ref())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+/// Lower-case hex.
+pub(crate) fn hex_digits(bytes: &[u8]) -> impl Iterator<Item = u8> {
+    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
     bytes
         .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
+        .flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
 }

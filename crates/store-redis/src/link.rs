@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::classify::{Effect, Fate, class, fate};
 use crate::connect::{Connection, is_refusal};
+use crate::encode::decimal;
 use crate::key::Domain;
 use crate::options::{OpenError, RedisOptions};
 use crate::script::{Script, Scripts};
@@ -69,7 +70,6 @@ impl Link {
         let connection = Connection::open(options)?;
         let client = connection.client.with_options(&Options {
             max_attempts: Some(1),
-            timeout: Some(options.timeout()),
             fail_fast: true,
             ..Options::default()
         });
@@ -150,15 +150,15 @@ impl Link {
             }
             let covered = self.unknowns.load(Ordering::SeqCst);
             let connection = self.connection.health.connects();
-            let sequence = self.domain.part("sequence");
+            let sequence = self.domain.sequence.clone();
             let old = self
                 .lock_fence()
                 .clone()
                 .unwrap_or_else(|| sequence.clone());
             let life = FENCE_LIFE.as_millis().to_string();
-            let arguments = vec![self.domain.name(), Bytes::from(life)];
+            let arguments = [self.domain.name.clone(), Bytes::from(life)];
             match self
-                .call(&self.scripts.attach, vec![sequence, old], arguments)
+                .call(&self.scripts.attach, None, &[sequence, old], &arguments)
                 .await
             {
                 Ok(Value::Array(problem)) => return Err(refused_fence(&problem)),
@@ -195,19 +195,16 @@ impl Link {
         script: &Script,
         fence: Bytes,
         keys: &[Bytes],
-        arguments: Vec<Bytes>,
+        arguments: &[Bytes],
         deadline: Instant,
     ) -> Result<Sent, StoreError> {
-        let mut fenced = Vec::with_capacity(keys.len() + 1);
-        fenced.push(fence);
-        fenced.extend_from_slice(keys);
         // From here on a dropped future leaves an unknown outcome behind.
         let mut unknown = MarkUnknown {
             link: self,
             is_armed: true,
         };
         let connection = self.connection.health.connects();
-        let call = self.call(script, fenced, arguments);
+        let call = self.call(script, Some(&fence), keys, arguments);
         let Ok(answer) = timeout_at(deadline, call).await else {
             self.mark_silent(connection);
             return Err(StoreError::indeterminate(
@@ -246,9 +243,8 @@ impl Link {
     ) -> Result<Value, StoreError> {
         for _ in 0..FENCE_TRIES {
             self.settle(deadline).await?;
-            let (fence, arguments) = (self.fence(), arguments.to_vec());
             let sent = self
-                .send_write(script, fence, keys, arguments, deadline)
+                .send_write(script, self.fence(), keys, arguments, deadline)
                 .await?;
             if let Sent::Answer(answer) = sent {
                 return Ok(answer);
@@ -271,7 +267,7 @@ impl Link {
         loop {
             self.settle(deadline).await?;
             let connection = self.connection.health.connects();
-            let call = self.call(script, keys.to_vec(), arguments.to_vec());
+            let call = self.call(script, None, keys, arguments);
             let Ok(answer) = timeout_at(deadline, call).await else {
                 self.mark_silent(connection);
                 return Err(StoreError::transient(
@@ -300,37 +296,32 @@ impl Link {
     }
 
     /// ST-33: EVALSHA, and EVAL when the server has forgotten the script; NOSCRIPT says that nothing ran.
+    ///
+    /// A fence goes before the keys.
     async fn call(
         &self,
         script: &Script,
-        keys: Vec<Bytes>,
-        arguments: Vec<Bytes>,
+        fence: Option<&Bytes>,
+        keys: &[Bytes],
+        arguments: &[Bytes],
     ) -> Result<Value, Error> {
-        let known = self
-            .evaluate("EVALSHA", &script.sha, &keys, &arguments)
-            .await;
-        match known {
+        let parts = |name: &Bytes| {
+            let count = decimal(keys.len() + usize::from(fence.is_some()));
+            let mut parts = Vec::with_capacity(keys.len() + arguments.len() + 3);
+            let head = [name.clone(), count].into_iter().chain(fence.cloned());
+            parts.extend(head.map(Value::Bytes));
+            parts.extend(keys.iter().chain(arguments).cloned().map(Value::Bytes));
+            parts
+        };
+        match self.evaluate("EVALSHA", parts(&script.sha)).await {
             Err(error) if fate(&error, Effect::Changes) == Fate::NoScript => {
-                self.evaluate("EVAL", &script.source, &keys, &arguments)
-                    .await
+                self.evaluate("EVAL", parts(&script.source)).await
             }
             answer => answer,
         }
     }
 
-    async fn evaluate(
-        &self,
-        command: &'static str,
-        script: &str,
-        keys: &[Bytes],
-        arguments: &[Bytes],
-    ) -> Result<Value, Error> {
-        let mut parts = Vec::with_capacity(keys.len() + arguments.len() + 2);
-        parts.push(Bytes::copy_from_slice(script.as_bytes()));
-        parts.push(Bytes::from(keys.len().to_string()));
-        parts.extend_from_slice(keys);
-        parts.extend_from_slice(arguments);
-        let parts: Vec<Value> = parts.into_iter().map(Value::Bytes).collect();
+    async fn evaluate(&self, command: &'static str, parts: Vec<Value>) -> Result<Value, Error> {
         // All keys are of one domain and so of one slot; fred need not hash them.
         let command = CustomCommand::new_static(command, ClusterHash::Custom(self.slot), false);
         self.client.custom(command, parts).await

@@ -83,7 +83,8 @@ async fn open(
     deadline: Instant,
 ) -> Result<(Snapshot, Vec<StoreKey>), StoreError> {
     let (from, to) = range(request.prefix(), None);
-    let keys = ["sequence", "index", "scans"].map(|part| link.domain.part(part));
+    let domain = &link.domain;
+    let keys = [&domain.sequence, &domain.index, &domain.scans].map(Bytes::clone);
     let arguments = [
         Bytes::from(IDLE_LIFE.as_millis().to_string()),
         decimal(SNAPSHOTS_MAX),
@@ -188,7 +189,7 @@ impl<'a> Walk<'a> {
         count: usize,
     ) -> Result<Vec<StoreKey>, StoreError> {
         let (from, to) = range(self.request.prefix(), after);
-        let keys = [self.link.domain.part("index")];
+        let keys = [self.link.domain.index.clone()];
         let arguments = [from, to, decimal(count)];
         let list = &self.link.scripts.list;
         let answer = self
@@ -204,7 +205,7 @@ impl<'a> Walk<'a> {
         keys: &[StoreKey],
         is_end: bool,
     ) -> Result<Option<(Vec<Option<Member>>, StoreTime)>, StoreError> {
-        let mut names = vec![self.link.domain.part("scans")];
+        let mut names = vec![self.link.domain.scans.clone()];
         names.extend(keys.iter().map(|key| self.link.domain.record(key)));
         let whole = u64::try_from(WHOLE_LIFE.as_millis()).unwrap_or(u64::MAX);
         let last = self.snapshot.moment.as_unix_millis().saturating_add(whole);
@@ -319,7 +320,7 @@ fn seal(link: &Link, prefix: &KeyPrefix, snapshot: Snapshot, after: &[u8]) -> By
     let head = format!("{}\n{}\n", prefix.len(), snapshot.high);
     let moment = snapshot.moment.as_unix_millis().to_be_bytes();
     let whole = [
-        &link.domain.name()[..],
+        &link.domain.name[..],
         head.as_bytes(),
         prefix.as_bytes(),
         &moment,

@@ -1,8 +1,11 @@
 //! The scripts, each with the name under which Redis remembers it (ST-33).
+//!
+//! They take the time from the server (ST-37), and each put prunes the history of its record (ST-34).
 
+use bytes::Bytes;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-use crate::key::hex;
+use crate::key::hex_digits;
 
 /// One script.
 #[derive(Clone, Debug)]
@@ -10,16 +13,20 @@ pub(crate) struct Script {
     /// What it is called in messages.
     pub(crate) name: &'static str,
     /// Its text.
-    pub(crate) source: String,
+    pub(crate) source: Bytes,
     /// The SHA-1 of its text: how EVALSHA names it.
-    pub(crate) sha: String,
+    pub(crate) sha: Bytes,
 }
 
 impl Script {
     fn new(name: &'static str, body: &str) -> Self {
         let source = format!("{}{body}", include_str!("scripts/common.lua"));
-        let sha = hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, source.as_bytes()).as_ref());
-        Self { name, source, sha }
+        let sha = digest(&SHA1_FOR_LEGACY_USE_ONLY, source.as_bytes());
+        Self {
+            name,
+            source: source.into(),
+            sha: hex_digits(sha.as_ref()).collect(),
+        }
     }
 }
 

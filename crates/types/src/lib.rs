@@ -40,6 +40,7 @@ mod error;
 pub mod generation;
 pub mod id;
 pub mod kind;
+pub mod machine;
 mod number;
 pub mod text;
 pub mod time;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! What must not happen cannot be called: only an [`ActiveObject`] can be preserved, moved or deleted, so a reserved row
-//! never is (ST-70); only a [`ClosingObject`] can be reincarnated; only a [`PreparedTarget`] can become the owner (RL-20).
+//! never is (ST-70, RL-16); only a [`ClosingObject`] can be reincarnated; only a [`PreparedTarget`] can become the owner (RL-20).
 //! Each operation is a plan, pure, in `ops`; [`Repository`](crate::Repository) has the one runner that sends them.
 
 mod ops;
@@ -23,11 +23,13 @@ mod plan;
 mod state;
 
 pub(crate) use ops::Life;
-pub use ops::{PreparedTarget, Reservation, TerminalRecord};
+pub use ops::{
+    CreationOperation, PreparedTarget, Reservation, TERMINAL_RECORD_SLACK, TerminalRecord,
+};
 pub(crate) use ops::{
     abort, commit, delete, has_room, identity, lease_ended, new_owner, preserve,
     preserve_in_aggregate, reincarnate, release, reserve, settle_member,
 };
-pub(crate) use plan::{Change, Effect, Fence, First, Issues, Settled, Whose};
+pub(crate) use plan::{Change, Effect, Fence, First, Issues, Settled, Whose, holds};
 pub(crate) use state::aggregate_of;
 pub use state::{ActiveObject, Authority, ClosingObject, ReservedObject};

@@ -1,9 +1,11 @@
 //! The operations of ST section 7 as changes: what each needs, and the one batch that it is. Pure.
 
+use std::time::Duration;
+
 use spotlane_store::{ArgumentError, Condition, Mutation, StoreKey, StoreValue, Ttl};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::generation::{AuthorityOwnerGeneration, NodeGeneration, ObjectGeneration};
-use spotlane_types::id::StableType;
+use spotlane_types::id::{NodeRid, OperationId, StableType};
 use spotlane_types::kind::{
     ActorAuthorityState, InstanceAuthorityState, RelocationPhase, SpotAuthorityState,
     StatefulObjectKind,
@@ -122,13 +124,16 @@ fn instance_life(state: InstanceAuthorityState) -> Life {
     }
 }
 
+/// How long the result of a creation is kept past the deadline of the operation (RL-87).
+pub const TERMINAL_RECORD_SLACK: Duration = Duration::from_mins(5);
+
 /// What is reserved.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reservation {
     /// The framework's part: the object in the state of creation, and its owner to be.
     pub payload: AuthorityPayload,
-    /// The request, when somebody else than the reserver will run it (RL-84).
+    /// The request, when somebody else than the reserver will run it (RL-84). Its reservation id is used once.
     pub pending_creation: Option<PendingCreation>,
 }
 
@@ -142,23 +147,46 @@ impl Reservation {
     }
 }
 
+/// One creation, as the node that asked for it names it: only a resend of the same operation has the same (RL-87).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "closed by RL-87")]
+pub struct CreationOperation {
+    /// The node that asked.
+    pub source: NodeRid,
+    /// The run of that node.
+    pub source_generation: NodeGeneration,
+    /// Its operation.
+    pub operation: OperationId,
+}
+
+impl CreationOperation {
+    pub(crate) fn key(&self) -> StoreKey {
+        key::creation_terminal(&self.source, self.source_generation, self.operation)
+    }
+}
+
 /// The terminal result of a creation, written in the batch that ends it (RL-85, RL-87).
+///
+/// [`Repository::creation_result`](crate::Repository::creation_result) reads it.
 #[derive(Clone, Debug)]
 pub struct TerminalRecord {
     put: Mutation,
 }
 
 impl TerminalRecord {
-    /// A record under a key of [`crate::key::creation_terminal`], with the bytes of the wire contract as they are.
+    /// The result of an operation whose deadline is this far away, in the bytes of the wire contract. They hold no
+    /// correlation and no reply route, because the answer to a resend is encoded for the connection that it came on.
     ///
     /// # Errors
-    /// [`ArgumentError`], by recovery `FixCall`, when the bytes are more than a value holds.
+    /// [`ArgumentError`], by recovery `FixCall`, when the bytes are more than 1 MiB, or the deadline a century away.
     pub fn new(
-        key: StoreKey,
+        operation: CreationOperation,
         bytes: impl Into<bytes::Bytes>,
-        ttl: Ttl,
+        until_deadline: Duration,
     ) -> Result<Self, ArgumentError> {
-        Mutation::put(key, bytes, Some(ttl)).map(|put| Self { put })
+        // RL-87: by store time, which only the store knows; a time to live is counted from the commit.
+        let ttl = Ttl::new(until_deadline.saturating_add(TERMINAL_RECORD_SLACK))?;
+        Mutation::put(operation.key(), bytes, Some(ttl)).map(|put| Self { put })
     }
 }
 
@@ -242,7 +270,18 @@ pub(crate) fn has_room(
 }
 
 /// ST section 7, Reserve (RL-10): missing to reserved, both generations issued.
-pub(crate) fn reserve(to: &Candidate, reservation: Reservation) -> Result<Change, LocationError> {
+pub(crate) fn reserve(
+    by: &HeldLease,
+    to: &Candidate,
+    reservation: Reservation,
+) -> Result<Change, LocationError> {
+    // RL-84: another host learns from the row what to create; and two reservers of one target that wrote the same bytes
+    // could both take them for their own after a lost answer.
+    if reservation.pending_creation.is_none() && by.lease() != to.lease() {
+        return Err(LocationError::Call {
+            rule: "a reservation on another host has a pending creation",
+        });
+    }
     let payload = reservation.payload;
     owned_by(&payload, to.lease())?;
     let identity = identity(&payload.object)?;
@@ -291,6 +330,7 @@ pub(crate) fn reserve(to: &Candidate, reservation: Reservation) -> Result<Change
         },
         descriptor: Some(to.descriptor().clone()),
         effect: Effect::Row(row, Issues::ObjectAndOwner),
+        also: None,
         extra: Vec::new(),
         incarnation: None,
     })
@@ -314,6 +354,7 @@ fn own(known: &Known, held: &HeldLease, effect: Effect) -> Result<Change, Locati
         },
         descriptor: None,
         effect,
+        also: None,
         extra: Vec::new(),
         incarnation: Some(row.object_generation),
     })
@@ -465,6 +506,7 @@ pub(crate) fn new_owner(
         },
         descriptor: None,
         effect: Effect::Row(row, Issues::Owner),
+        also: None,
         extra: Vec::new(),
         incarnation: Some(active.row().object_generation),
     })
@@ -501,6 +543,7 @@ pub(crate) fn settle_member(
         },
         descriptor: None,
         effect: Effect::Row(row, Issues::None),
+        also: None,
         extra: Vec::new(),
         incarnation: Some(member.row().object_generation),
     })

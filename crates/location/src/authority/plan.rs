@@ -48,6 +48,16 @@ pub(crate) enum Issues {
     ObjectAndOwner,
 }
 
+/// Whether a condition holds of what was read.
+pub(crate) fn holds(condition: &Condition, outcome: ReadOutcome) -> bool {
+    match (condition, outcome.found()) {
+        (Condition::Missing(_), found) => found.is_none(),
+        (Condition::Version(_, version), Some(found)) => found.version == *version,
+        (Condition::Value(_, value), Some(found)) => found.value == *value,
+        (Condition::Version(..) | Condition::Value(..), None) => false,
+    }
+}
+
 /// What becomes of the row.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
@@ -65,6 +75,8 @@ pub(crate) struct Change {
     /// The descriptor of the target, by version (RL-10, RL-11).
     pub(crate) descriptor: Option<Seen<NodeDescriptorRow>>,
     pub(crate) effect: Effect,
+    /// What else must hold from the first attempt to the last.
+    pub(crate) also: Option<Condition>,
     /// What is written with it, such as the terminal record of a creation (RL-85).
     pub(crate) extra: Vec<Mutation>,
     /// The incarnation that a removal is about.
@@ -76,8 +88,6 @@ pub(crate) struct Batch {
     pub(crate) request: WriteRequest,
     /// What the row holds once it has been applied; `None` when it is removed.
     pub(crate) value: Option<StoreValue>,
-    /// What the counters say once it has been applied.
-    pub(crate) after: Vec<Reading>,
 }
 
 /// What a read says of a change that was not acknowledged.
@@ -147,24 +157,20 @@ impl Change {
             .iter()
             .map(|reading| reading.issue())
             .collect::<Result<Vec<_>, _>>()?;
-        let numbers: Vec<(Counter, u64)> = issues
+        let numbers: Vec<(Counter, u64)> = readings
             .iter()
-            .map(|issue| (issue.after.counter(), issue.number))
+            .zip(&issues)
+            .map(|(reading, issue)| (reading.counter(), issue.number))
             .collect();
         let value = self.effect.value(&numbers)?;
-        let mut conditions = vec![
-            match &self.first {
-                First::Missing => Condition::Missing(self.key.clone()),
-                First::At(version) => Condition::Version(self.key.clone(), version.clone()),
-            },
-            self.fence.lease.condition(),
-        ];
+        let mut conditions = vec![self.condition(), self.fence.lease.condition()];
         if let Some(descriptor) = &self.descriptor {
             conditions.push(Condition::Version(
                 descriptor.row.key(),
                 descriptor.version.clone(),
             ));
         }
+        conditions.extend(self.also.clone());
         // The row comes first: its version is the first that an applied batch returns.
         let mut mutations = vec![match &value {
             Some(value) => Mutation::Put {
@@ -177,24 +183,39 @@ impl Change {
             },
         }];
         mutations.extend(self.extra.iter().cloned());
-        let mut after = Vec::with_capacity(issues.len());
         for issue in issues {
             conditions.push(issue.condition);
             mutations.push(issue.mutation);
-            after.push(issue.after);
         }
         Ok(Batch {
             request: WriteRequest::new(conditions, mutations)?,
             value,
-            after,
         })
+    }
+
+    /// The row is as it was first read.
+    pub(crate) fn condition(&self) -> Condition {
+        match &self.first {
+            First::Missing => Condition::Missing(self.key.clone()),
+            First::At(version) => Condition::Version(self.key.clone(), version.clone()),
+        }
+    }
+
+    /// What the row will hold, for a change that issues no generation; `None` when it is removed.
+    pub(crate) fn value(&self) -> Result<Option<StoreValue>, LocationError> {
+        self.effect.value(&[])
     }
 
     /// Judges the row after a batch that was not acknowledged.
     ///
-    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71), and even a row
+    /// `unknown` says that the batch may have been applied (ST-72); otherwise it certainly was not (ST-71, RL-17), and even a row
     /// that looks like its result is another's work.
-    pub(crate) fn settle(&self, batch: &Batch, row: ReadOutcome, unknown: bool) -> Settled {
+    pub(crate) fn settle(
+        &self,
+        value: Option<&StoreValue>,
+        row: ReadOutcome,
+        unknown: bool,
+    ) -> Settled {
         let found = row.found();
         let as_first_read = match (&self.first, &found) {
             (First::Missing, None) => true,
@@ -206,7 +227,7 @@ impl Change {
             return Settled::Again;
         }
         if unknown {
-            match (&found, &batch.value) {
+            match (&found, value) {
                 (None, None) => return Settled::Done(None),
                 (Some(found), Some(value)) if found.value == *value => {
                     return Settled::Done(Some(found.version.clone()));

@@ -46,7 +46,7 @@ impl<P: StoreProvider, T: Timing> LeaseKeeper<P, T> {
     }
 
     fn effort(&self) -> Effort<'_, P, T> {
-        let until = self.timing.now().plus(self.settings.renew_timeout());
+        let until = self.timing.now().after(self.settings.renew_timeout());
         Effort::new(&self.store, &self.timing, until)
     }
 

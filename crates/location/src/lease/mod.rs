@@ -10,13 +10,13 @@ mod settings;
 use spotlane_store::{Condition, ReadOutcome, StoreKey, StoreValue};
 use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::OwnerId;
+use spotlane_types::time::Monotonic;
 
 pub use keeper::LeaseKeeper;
 pub use settings::{LeaseSettingError, LeaseSettings};
 
 use crate::key;
 use crate::record::{OwnerLeaseRow, RecordError, Seen};
-use crate::time::Monotonic;
 
 /// A lease that the store showed as live: owner, run, and the exact bytes that fence a batch (ST-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl HeldLease {
     }
 
     /// Whether the host may start anything now: publish, take a message or timer, confirm a factory or restore, change a
-    /// relocation (ST-61).
+    /// relocation (ST-61, RL-284).
     pub fn admits(&self, now: Monotonic) -> bool {
         now < self.deadline
     }

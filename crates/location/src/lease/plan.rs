@@ -3,13 +3,13 @@
 use spotlane_store::{Condition, Mutation, ReadOutcome, StoreTime, StoreValue, Ttl, WriteRequest};
 use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::OwnerId;
+use spotlane_types::time::Monotonic;
 
 use super::{HeldLease, LeaseSettings, LiveLease};
 use crate::counter::{Issue, Reading};
 use crate::error::{Conflict, LocationError, Stale};
 use crate::key;
 use crate::record::{OwnerLeaseRow, Record as _, RecordError, V1};
-use crate::time::Monotonic;
 
 /// A claim that is ready to be sent.
 pub(super) struct Claim {
@@ -119,7 +119,7 @@ pub(super) fn confirmed(
     settings: &LeaseSettings,
 ) -> HeldLease {
     let lives = store_now.until(expires_at);
-    let deadline = sent.plus(lives.saturating_sub(settings.fencing_margin()));
+    let deadline = sent.after(lives.saturating_sub(settings.fencing_margin()));
     HeldLease { lease, deadline }
 }
 
@@ -137,7 +137,7 @@ mod tests {
             generation: OwnerLeaseGeneration::new(1).unwrap(),
             value: StoreValue::new(&b"x"[..]).unwrap(),
         };
-        let at = |seconds| Monotonic::from_start(Duration::from_secs(seconds));
+        let at = |seconds| Monotonic::from_origin(Duration::from_secs(seconds));
         let store = |seconds: u64| StoreTime::from_unix_millis(seconds * 1_000);
         let held = confirmed(
             lease,

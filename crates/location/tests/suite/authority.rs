@@ -1,21 +1,25 @@
 //! The authority operations one by one (ST section 7, RL-10 to RL-16).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use spotlane_location::authority::{Authority, PreparedTarget, Reservation, TerminalRecord};
+use futures_util::future::join_all;
+use spotlane_location::authority::{
+    ActiveObject, Authority, CreationOperation, PreparedTarget, Reservation, TerminalRecord,
+};
 use spotlane_location::counter::Counter;
-use spotlane_location::record::{AllocationState, DescriptorName, SlotCount};
-use spotlane_location::{Conflict, LocationError, Stale, key};
+use spotlane_location::record::{AllocationState, DescriptorName, PendingCreation, SlotCount};
+use spotlane_location::{Conflict, LocationError, Repository, Stale, key};
 use spotlane_store::{
     BoxedStore, Mutation, ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey,
-    StoreProvider, Ttl, WriteOutcome, WriteRequest,
+    StoreProvider, WriteOutcome, WriteRequest,
 };
+use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::id::OperationId;
 use spotlane_types::kind::SpotAuthorityState;
 
-use crate::host::{Host, descriptor, everything, memory, spot};
+use crate::host::{Counts, Host, descriptor, everything, memory, spot};
 
 async fn two_hosts(store: &BoxedStore) -> (Host, Host) {
     let a = Host::start("a", store, store.clone()).await;
@@ -84,32 +88,100 @@ async fn what_exists_is_not_reserved_again() {
     );
 }
 
-/// RL-11, RL-85: the terminal record stands in the batch that ends the creation.
+fn operation(host: &Host) -> CreationOperation {
+    CreationOperation {
+        source: host.node.routing_id.clone(),
+        source_generation: host.node.lifecycle_generation,
+        operation: OperationId::new(0, 1).unwrap(),
+    }
+}
+
+/// RL-11, RL-85, RL-87: the terminal record stands in the batch that ends the creation, and a resend of the same operation
+/// reads it until five minutes past the deadline of the original.
 #[tokio::test]
 async fn abort_removes_the_reservation_and_leaves_the_result() {
-    let (store, _) = memory();
+    let (store, clock) = memory();
     let host = Host::start("a", &store, store.clone()).await;
     let reserved = host.reserve_on(&host, "room").await.unwrap();
-    let node = &host.node;
-    let operation = OperationId::new(0, 1).unwrap();
-    let result = key::creation_terminal(&node.routing_id, node.lifecycle_generation, operation);
-    let ttl = Ttl::new(Duration::from_mins(5)).unwrap();
-    let terminal = TerminalRecord::new(result.clone(), &b"rejected"[..], ttl).unwrap();
+    let (repository, until) = (&host.repository, host.until());
+    let operation = operation(&host);
+    let before = repository.creation_result(&operation, until).await.unwrap();
+    assert_eq!(before, None);
+    let left = Duration::from_secs(30);
+    let terminal = TerminalRecord::new(operation.clone(), &b"rejected"[..], left).unwrap();
     let candidate = host.candidate().await;
-    host.repository
-        .abort(
-            &host.held,
-            &candidate,
-            &reserved,
-            Some(terminal),
-            host.until(),
-        )
+    repository
+        .abort(&host.held, &candidate, &reserved, Some(terminal), until)
         .await
         .unwrap();
     assert_eq!(host.read("room").await, Authority::Missing);
-    assert_eq!(text(&store, result).await, "rejected");
     let gone = host.commit("room", &reserved).await.unwrap_err();
     assert_eq!(conflict(gone), Conflict::Gone);
+    clock.advance(Duration::from_secs(30 + 5 * 60 - 1));
+    let result = repository.creation_result(&operation, until).await.unwrap();
+    assert_eq!(result.as_deref(), Some(&b"rejected"[..]));
+    let mut other = operation.clone();
+    other.operation = OperationId::new(0, 2).unwrap();
+    assert_eq!(
+        repository.creation_result(&other, until).await.unwrap(),
+        None
+    );
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(
+        repository.creation_result(&operation, until).await.unwrap(),
+        None
+    );
+}
+
+/// RL-85, RL-87: a commit leaves its result too; one of more than 1 MiB is refused before anything is sent.
+#[tokio::test]
+async fn commit_leaves_its_result_within_its_bound() {
+    let (store, _) = memory();
+    let host = Host::start("a", &store, store.clone()).await;
+    let reserved = host.reserve_on(&host, "room").await.unwrap();
+    let operation = operation(&host);
+    let left = Duration::from_secs(30);
+    let large = vec![0; (1 << 20) + 1];
+    assert!(TerminalRecord::new(operation.clone(), large, left).is_err());
+    let terminal = TerminalRecord::new(operation.clone(), &b"created"[..], left).unwrap();
+    let candidate = host.candidate().await;
+    let payload = host.payload("room", SpotAuthorityState::Ready);
+    let (repository, until) = (&host.repository, host.until());
+    repository
+        .commit(
+            &host.held,
+            &candidate,
+            &reserved,
+            &payload,
+            Some(terminal),
+            until,
+        )
+        .await
+        .unwrap();
+    let result = repository.creation_result(&operation, until).await.unwrap();
+    assert_eq!(result.as_deref(), Some(&b"created"[..]));
+}
+
+/// RL-84: another host is told of a reservation and finds the request in it; without one it could only give up.
+#[tokio::test]
+async fn a_reservation_on_another_host_carries_its_request() {
+    let (store, _) = memory();
+    let (a, b) = two_hosts(&store).await;
+    let reservation = Reservation::new(b.payload("room", SpotAuthorityState::Creating), None);
+    let node = b.candidate().await;
+    let refused = a
+        .repository
+        .reserve(&a.held, &node, reservation, a.until())
+        .await;
+    assert!(matches!(refused, Err(LocationError::Call { .. })));
+    let reserved = a.reserve_on(&b, "room").await.unwrap();
+    let Authority::Reserved(read) = b.read("room").await else {
+        panic!("it is reserved")
+    };
+    assert_eq!(read.version(), reserved.version());
+    let pending = read.row().pending_creation.as_ref().unwrap();
+    assert_eq!(pending.request().unwrap(), &b"request"[..]);
+    b.commit("room", &read).await.unwrap();
 }
 
 /// RL-12
@@ -191,46 +263,117 @@ async fn new_owner_moves_the_object() {
     assert_eq!(conflict(late.unwrap_err()), Conflict::Changed);
 }
 
-/// Counts what reaches a store.
-#[derive(Clone)]
-struct Counting(BoxedStore, Arc<AtomicUsize>);
-
-impl StoreProvider for Counting {
-    async fn read(&self, key: &StoreKey) -> Result<ReadOutcome, StoreError> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        self.0.read(key).await
-    }
-
-    async fn write(&self, request: WriteRequest) -> Result<WriteOutcome, StoreError> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        self.0.write(request).await
-    }
-
-    async fn scan(&self, request: ScanRequest) -> Result<ScanOutcome, StoreError> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        self.0.scan(request).await
-    }
-}
-
 /// Issue 3: one owner change is one round trip once the counter is known.
 #[tokio::test]
 async fn an_owner_change_is_one_round_trip() {
     let (store, _) = memory();
     let a = Host::start("a", &store, store.clone()).await;
     let rows = [a.create("one").await, a.create("two").await];
-    let count = Arc::new(AtomicUsize::new(0));
-    let counting = BoxedStore::new(Counting(store.clone(), Arc::clone(&count)));
+    let counts = Counts::default();
+    let counting = counts.over(&store);
     let b = Host::start("b", &store, counting).await;
     b.repository
         .new_owner(&b.prepared("one"), &rows[0], b.until())
         .await
         .unwrap();
-    let before = count.load(Ordering::SeqCst);
+    counts.reset();
     b.repository
         .new_owner(&b.prepared("two"), &rows[1], b.until())
         .await
         .unwrap();
-    assert_eq!(count.load(Ordering::SeqCst) - before, 1);
+    assert_eq!((counts.reads(), counts.writes()), (0, 1));
+}
+
+/// ST-90: owner changes of one host side by side take numbers one after the other instead of all asking for the same.
+#[tokio::test]
+async fn owner_changes_side_by_side_do_not_contend_for_the_counter() {
+    const OBJECTS: usize = 64;
+    let (store, _) = memory();
+    let a = Host::start("a", &store, store.clone()).await;
+    let counts = Counts::default();
+    let b = Host::start("b", &store, counts.over(&store)).await;
+    let mut rows = Vec::new();
+    for object in 0..OBJECTS {
+        rows.push((
+            format!("room-{object}"),
+            a.create(&format!("room-{object}")).await,
+        ));
+    }
+    counts.reset();
+    let take = |(id, row)| {
+        let (repository, target, until) = (&b.repository, b.prepared(id), b.until());
+        async move { repository.new_owner(&target, row, until).await.unwrap() }
+    };
+    let taken = join_all(rows.iter().map(|(id, row)| take((id, row)))).await;
+    let generations = taken
+        .iter()
+        .map(|row| row.row().authority_owner_generation.get());
+    let distinct: BTreeSet<u64> = generations.collect();
+    assert_eq!(distinct.len(), OBJECTS);
+    assert_eq!(counts.writes(), OBJECTS);
+
+    // Another host takes a number: all that were on their way ask once more, together.
+    a.create("in between").await;
+    counts.reset();
+    let back = |row: &ActiveObject| {
+        let row = row.clone();
+        let (repository, until) = (&b.repository, b.until());
+        let target = match row.object() {
+            AuthorityKey::Spot(id) => b.prepared(id.as_str()),
+            AuthorityKey::Actor(_) => panic!("not an actor"),
+        };
+        async move { repository.new_owner(&target, &row, until).await.unwrap() }
+    };
+    join_all(taken.iter().map(back)).await;
+    assert!(counts.writes() <= 3 * OBJECTS, "{}", counts.writes());
+}
+
+/// Applies nothing of the first write, does something else in its place, and says that the outcome is unknown.
+struct Thief {
+    store: BoxedStore,
+    instead: Mutex<Option<WriteRequest>>,
+}
+
+impl StoreProvider for Thief {
+    async fn read(&self, key: &StoreKey) -> Result<ReadOutcome, StoreError> {
+        self.store.read(key).await
+    }
+
+    async fn write(&self, request: WriteRequest) -> Result<WriteOutcome, StoreError> {
+        let instead = self.instead.lock().unwrap().take();
+        let Some(instead) = instead else {
+            return self.store.write(request).await;
+        };
+        assert!(self.store.write(instead).await?.applied().is_some());
+        Err(StoreError::indeterminate("the answer was lost"))
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<ScanOutcome, StoreError> {
+        self.store.scan(request).await
+    }
+}
+
+/// ST-72, RL-85: a reservation that somebody else released is not taken for our abort, whose result would be missing.
+#[tokio::test]
+async fn an_abort_is_not_taken_for_done_without_its_result() {
+    let (store, _) = memory();
+    let host = Host::start("a", &store, store.clone()).await;
+    let reserved = host.reserve_on(&host, "room").await.unwrap();
+    let row = key::authority(reserved.object());
+    let delete = WriteRequest::new(vec![], vec![Mutation::Delete { key: row }]).unwrap();
+    let thief = Thief {
+        store: store.clone(),
+        instead: Mutex::new(Some(delete)),
+    };
+    let repository = Repository::new(BoxedStore::new(thief), host.time.clone());
+    let terminal =
+        TerminalRecord::new(operation(&host), &b"rejected"[..], Duration::from_secs(1)).unwrap();
+    let node = host.candidate().await;
+    let until = host.until();
+    let aborted = repository
+        .abort(&host.held, &node, &reserved, Some(terminal), until)
+        .await;
+    assert_eq!(conflict(aborted.unwrap_err()), Conflict::Gone);
 }
 
 /// RL-20: the proof of a prepared target cannot be made for another host's lease.
@@ -243,7 +386,7 @@ async fn a_target_is_prepared_only_under_its_own_lease() {
     assert!(matches!(refused, Err(LocationError::Call { .. })));
 }
 
-/// RL-13, ST-71: the target's lease is compared, byte for byte.
+/// RL-13, RL-19, ST-71: the target's lease is compared, byte for byte, and nothing else is asked of its health.
 #[tokio::test]
 async fn a_target_whose_lease_has_ended_wins_nothing() {
     let (store, clock) = memory();
@@ -263,7 +406,7 @@ async fn a_target_whose_lease_has_ended_wins_nothing() {
     assert_eq!(a.active("room").await.version(), before.version());
 }
 
-/// ST-61, RL-286: past its own deadline a host does not even ask.
+/// ST-61, RL-284, RL-286: past its own deadline a host does not even ask.
 #[tokio::test]
 async fn past_the_admission_deadline_nothing_starts() {
     let (store, _) = memory();
@@ -445,7 +588,13 @@ async fn a_newer_revision_of_the_same_run_is_no_conflict() {
         .publish(&b.held, descriptor("b", &b.held, 2), b.until())
         .await
         .unwrap();
-    let reservation = || Reservation::new(b.payload("room", SpotAuthorityState::Creating), None);
+    let reservation = || {
+        let request = PendingCreation::inline("once".parse().unwrap(), b"request").unwrap();
+        Reservation::new(
+            b.payload("room", SpotAuthorityState::Creating),
+            Some(request),
+        )
+    };
     let until = a.until();
     a.repository
         .reserve(&a.held, &candidate, reservation(), until)
@@ -485,7 +634,7 @@ async fn a_full_node_is_not_reserved() {
     assert_eq!(conflict(refused), Conflict::TargetCapacity);
 }
 
-/// ST-73: the death of a host removes none of its rows.
+/// ST-73, RL-9: the death of a host removes none of its rows.
 #[tokio::test]
 async fn a_row_outlives_its_owner() {
     let (store, clock) = memory();

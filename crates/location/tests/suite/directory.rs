@@ -7,7 +7,10 @@ use spotlane_location::cache::{RouteCache, RouteCacheSettings};
 use spotlane_location::directory::Listed;
 use spotlane_location::record::RecordError;
 use spotlane_location::{LocationError, Resolved, Timing, key};
-use spotlane_store::{BoxedStore, Mutation, Recovery, StoreProvider, WriteRequest};
+use spotlane_store::{
+    BoxedStore, Cursor, Mutation, PageBuilder, ReadOutcome, Recovery, ScanOutcome, ScanRequest,
+    StoreError, StoreKey, StoreProvider, WriteOutcome, WriteRequest,
+};
 use spotlane_types::id::OwnerId;
 use spotlane_types::kind::SpotAuthorityState;
 
@@ -132,12 +135,12 @@ async fn a_cached_route_never_outlives_its_owner() {
     cache.insert(found.route, now, found.owner_deadline);
     assert!(
         cache
-            .get(&room, now.plus(Duration::from_millis(9_999)))
+            .get(&room, now.after(Duration::from_millis(9_999)))
             .is_some()
     );
     assert!(
         cache
-            .get(&room, now.plus(Duration::from_secs(10)))
+            .get(&room, now.after(Duration::from_secs(10)))
             .is_none()
     );
     clock.advance(Duration::from_secs(15));
@@ -172,4 +175,41 @@ async fn operators_list_all_objects_page_by_page() {
             .await;
         assert_eq!(refused.unwrap_err().recovery(), Recovery::FixCall);
     }
+}
+
+/// Pages of descriptors without end.
+struct Endless(BoxedStore);
+
+impl StoreProvider for Endless {
+    async fn read(&self, key: &StoreKey) -> Result<ReadOutcome, StoreError> {
+        self.0.read(key).await
+    }
+
+    async fn write(&self, request: WriteRequest) -> Result<WriteOutcome, StoreError> {
+        self.0.write(request).await
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<ScanOutcome, StoreError> {
+        let first = ScanRequest::first(request.prefix().clone(), 1).unwrap();
+        let one = self.0.scan(first).await?.page().unwrap();
+        let store_now = one.store_now();
+        let row = one.into_rows().remove(0);
+        let mut page = PageBuilder::new(&request);
+        while !page.is_full() {
+            page.push(row.clone()).unwrap();
+        }
+        let next = Cursor::new(&b"next"[..]).unwrap();
+        Ok(ScanOutcome::Page(page.finish(Some(next), store_now)))
+    }
+}
+
+/// ST-80: a mesh with more nodes than anybody looks at is an error that says so, and not a silent part of them.
+#[tokio::test]
+async fn too_many_nodes_are_an_error() {
+    let (store, _) = memory();
+    let endless = BoxedStore::new(Endless(store.clone()));
+    let a = Host::start("a", &store, endless).await;
+    let error = a.repository.discover(&mesh(), a.until()).await.unwrap_err();
+    assert_eq!(error.recovery(), Recovery::GiveUp);
+    assert!(error.to_string().contains("65536"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Hosts for tests: a lease, a published node and a repository each, with time that is moved by hand.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use spotlane_location::authority::{
@@ -11,10 +11,13 @@ use spotlane_location::directory::Candidate;
 use spotlane_location::lease::{HeldLease, LeaseKeeper, LeaseSettings};
 use spotlane_location::record::{
     ActivationConcurrency, ChannelWeights, DescriptorName, MeshNodeDescriptor, NodeCapacity,
-    WeightSetting,
+    PendingCreation, WeightSetting,
 };
 use spotlane_location::{LocationError, Monotonic, Repository, Timing};
-use spotlane_store::{BoxedStore, StoreProvider, StoreTime};
+use spotlane_store::{
+    BoxedStore, ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey, StoreProvider,
+    StoreTime, WriteOutcome, WriteRequest,
+};
 use spotlane_store_memory::{ManualClock, MemoryStore};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::ApplicationVersion;
@@ -48,7 +51,7 @@ impl HandTime {
 
 impl Timing for HandTime {
     fn now(&self) -> Monotonic {
-        Monotonic::from_start(Duration::from_millis(self.now.load(Ordering::SeqCst)))
+        Monotonic::from_origin(Duration::from_millis(self.now.load(Ordering::SeqCst)))
     }
 
     async fn pause(&self, _: u32) {
@@ -133,7 +136,7 @@ impl Host {
         let held = first.claim().await.unwrap();
         let node = descriptor(name, &held, 1);
         let repository = Repository::new(set_up.clone(), time.clone());
-        let until = time.now().plus(Duration::from_secs(5));
+        let until = time.now().after(Duration::from_secs(5));
         repository
             .publish(&held, node.clone(), until)
             .await
@@ -148,7 +151,7 @@ impl Host {
     }
 
     pub(crate) fn until(&self) -> Monotonic {
-        self.time.now().plus(Duration::from_secs(5))
+        self.time.now().after(Duration::from_secs(5))
     }
 
     pub(crate) fn name(&self) -> DescriptorName {
@@ -193,7 +196,12 @@ impl Host {
         to: &Self,
         id: &str,
     ) -> Result<ReservedObject, LocationError> {
-        let reservation = Reservation::new(to.payload(id, SpotAuthorityState::Creating), None);
+        let elsewhere = self.held.lease() != to.held.lease();
+        let pending = elsewhere.then(|| {
+            let reservation = format!("by {}", self.held.lease().owner());
+            PendingCreation::inline(reservation.parse().unwrap(), b"request").unwrap()
+        });
+        let reservation = Reservation::new(to.payload(id, SpotAuthorityState::Creating), pending);
         let candidate = to.candidate().await;
         self.repository
             .reserve(&self.held, &candidate, reservation, self.until())
@@ -244,7 +252,7 @@ impl Host {
 /// Every record of a store.
 pub(crate) async fn everything(store: &impl StoreProvider) -> Vec<spotlane_store::Row> {
     let prefix = spotlane_store::KeyPrefix::new("").unwrap();
-    let request = spotlane_store::ScanRequest::first(prefix, 1_000).unwrap();
+    let request = ScanRequest::first(prefix, 1_000).unwrap();
     store
         .scan(request)
         .await
@@ -252,4 +260,46 @@ pub(crate) async fn everything(store: &impl StoreProvider) -> Vec<spotlane_store
         .page()
         .unwrap()
         .into_rows()
+}
+
+/// Counts what reaches a store.
+#[derive(Clone, Default)]
+pub(crate) struct Counts(Arc<[AtomicUsize; 2]>);
+
+impl Counts {
+    pub(crate) fn over(&self, store: &BoxedStore) -> BoxedStore {
+        BoxedStore::new(Counting(store.clone(), self.clone()))
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0
+            .iter()
+            .for_each(|count| count.store(0, Ordering::SeqCst));
+    }
+
+    pub(crate) fn reads(&self) -> usize {
+        self.0[0].load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        self.0[1].load(Ordering::SeqCst)
+    }
+}
+
+struct Counting(BoxedStore, Counts);
+
+impl StoreProvider for Counting {
+    async fn read(&self, key: &StoreKey) -> Result<ReadOutcome, StoreError> {
+        self.1.0[0].fetch_add(1, Ordering::SeqCst);
+        self.0.read(key).await
+    }
+
+    async fn write(&self, request: WriteRequest) -> Result<WriteOutcome, StoreError> {
+        self.1.0[1].fetch_add(1, Ordering::SeqCst);
+        self.0.write(request).await
+    }
+
+    async fn scan(&self, request: ScanRequest) -> Result<ScanOutcome, StoreError> {
+        self.0.scan(request).await
+    }
 }

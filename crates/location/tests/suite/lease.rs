@@ -5,7 +5,7 @@ use std::time::Duration;
 use spotlane_location::counter::Counter;
 use spotlane_location::lease::{HeldLease, LeaseKeeper, LeaseSettings};
 use spotlane_location::record::RecordError;
-use spotlane_location::{Conflict, LocationError, Stale, Timing, key};
+use spotlane_location::{Conflict, LocationError, Monotonic, Stale, Timing, key};
 use spotlane_store::{BoxedStore, Mutation, Recovery, StoreProvider, WriteRequest};
 use spotlane_store_memory::{Fault, FaultControl, FaultStore};
 use spotlane_types::id::OwnerId;
@@ -44,12 +44,18 @@ async fn a_lease_is_claimed_renewed_and_released() {
     let keeper = keeper(&store, "a", &time);
     let first = keeper.claim().await.unwrap();
     assert_eq!(first.lease().generation().get(), 1);
-    assert_eq!(first.deadline().since_start(), Duration::from_secs(10));
+    assert_eq!(
+        first.deadline().since(Monotonic::ORIGIN),
+        Duration::from_secs(10)
+    );
     clock.advance(Duration::from_secs(5));
     time.advance(Duration::from_secs(5));
     let second = keeper.renew(&first).await.unwrap();
     assert_eq!(second.lease(), first.lease());
-    assert_eq!(second.deadline().since_start(), Duration::from_secs(15));
+    assert_eq!(
+        second.deadline().since(Monotonic::ORIGIN),
+        Duration::from_secs(15)
+    );
     assert_eq!(
         keeper.read(&owner("a")).await.unwrap().as_ref(),
         Some(second.lease())

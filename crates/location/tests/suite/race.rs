@@ -12,6 +12,38 @@ use tokio::task::JoinSet;
 
 use crate::host::{HandTime, Host};
 
+/// How often a client has sent a script.
+fn scripts_sent(server: &Server) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]).unwrap().text();
+    let calls = stats.lines().filter_map(|line| {
+        let rest = line.strip_prefix("cmdstat_eval")?;
+        let calls = rest.split_once(":calls=")?.1;
+        calls.split(',').next()?.parse::<u64>().ok()
+    });
+    calls.sum()
+}
+
+/// RL-13, ST-33: one owner change is one command to the server, once the counter is known; seen from the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_change_is_one_command() {
+    let server = Server::start().unwrap();
+    let source = host("source", &server.url()).await;
+    let target = host("target", &server.url()).await;
+    let mut rows = Vec::new();
+    for id in ["one", "two", "three"] {
+        rows.push((id, source.create(id).await));
+    }
+    for (n, (id, first)) in rows.iter().enumerate() {
+        let before = scripts_sent(&server);
+        let (prepared, until) = (target.prepared(id), target.until());
+        let taken = target.repository.new_owner(&prepared, first, until).await;
+        assert!(taken.unwrap().is_owned_by(target.held.lease()));
+        // The first one has to read the counter.
+        let sent = if n == 0 { 2 } else { 1 };
+        assert_eq!(scripts_sent(&server) - before, sent, "{id}");
+    }
+}
+
 const OBJECTS: usize = 1_000;
 const LANES: usize = 8;
 

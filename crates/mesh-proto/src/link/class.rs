@@ -1,5 +1,7 @@
 //! Which way a record travels (TR-66).
 
+use spotlane_types::count::Correlation;
+use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::Record;
 
 /// The class of a command: what it is wrapped in and which lane it takes.
@@ -62,6 +64,35 @@ pub const fn class_of(record: &Record) -> Class {
         | Record::ReplyRelay(_)
         | Record::ReplyRelayAck(_) => Class::Relocation,
     }
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "says all there is")]
+pub struct Question {
+    /// The correlation that the reply has to repeat (TR-69).
+    pub correlation: Correlation,
+    /// What the tail of the reply is read by (WR-21).
+    pub kind: MeshOperationKind,
+}
+
+/// What a record asks; `None` for every record whose answer is not the generic reply (TR-66).
+pub const fn question_of(record: &Record) -> Option<Question> {
+    let (correlation, kind) = match record {
+        Record::NodeRequest(it) => (it.correlation, MeshOperationKind::NodeRequest),
+        Record::ChannelRequest(it) => (it.correlation, MeshOperationKind::ChannelRequest),
+        Record::SpotRequest(it) => (it.correlation, MeshOperationKind::SpotRequest),
+        Record::ActorRequest(it) => (it.correlation, MeshOperationKind::ActorRequest),
+        Record::ActorLookup(it) => (it.correlation, MeshOperationKind::ActorLookup),
+        Record::ActorDestroy(it) => (it.correlation, MeshOperationKind::ActorDestroy),
+        Record::ActorJoin(it) => (it.correlation, MeshOperationKind::ActorJoin),
+        Record::BoundSessionBind(it) => (it.correlation, MeshOperationKind::StreamBind),
+        Record::UserSpotCreate(it) => (it.correlation, MeshOperationKind::UserSpotCreate),
+        Record::UserSpotClose(it) => (it.correlation, MeshOperationKind::UserSpotClose),
+        Record::ActorCreate(it) => (it.correlation, MeshOperationKind::ActorCreate),
+        _ => return None,
+    };
+    Some(Question { correlation, kind })
 }
 
 /// The command byte of the head frame of a record, whatever the rest of it is.

@@ -15,7 +15,8 @@ use crate::admission::Terms;
 use crate::bound::PENDING_MAX;
 use crate::pending::SubmitId;
 use crate::zmp::{
-    Accepts, Connection, ConnectionSettings, Edition, Lane, Message, PairKey, PeerReady, Sequence,
+    Accepts, Connection, ConnectionEffect, ConnectionSettings, Edition, Lane, Message, PairKey,
+    PeerReady, Sequence,
 };
 
 /// What a link needs to know beforehand.
@@ -130,6 +131,8 @@ pub enum LinkEvent {
     Joined(Box<AcceptedLane>),
     /// Bytes came.
     Received(Lane, Bytes),
+    /// What a detached connection asks for: everything that its machine gave, in order.
+    Decoded(Lane, Vec<ConnectionEffect>),
     /// A connection ended or failed.
     Closed(Lane),
     /// The host has something to send.

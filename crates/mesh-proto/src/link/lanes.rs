@@ -15,6 +15,8 @@ pub(super) enum LaneState {
     Missing,
     /// It is there.
     Open(Box<Connection>),
+    /// It is there, and its driver runs it.
+    Detached,
     /// It is over.
     Closed,
 }
@@ -67,8 +69,28 @@ impl Lanes {
                 *place = LaneState::Open(Box::new(connection));
                 true
             }
-            LaneState::Open(_) | LaneState::Closed => false,
+            LaneState::Open(_) | LaneState::Detached | LaneState::Closed => false,
         }
+    }
+
+    /// Gives away the connection of a lane.
+    pub(super) fn detach(&mut self, lane: Lane) -> Option<Connection> {
+        let place = self.of_mut(lane);
+        match core::mem::replace(place, LaneState::Detached) {
+            LaneState::Open(connection) => Some(*connection),
+            other @ (LaneState::Dialling
+            | LaneState::Missing
+            | LaneState::Detached
+            | LaneState::Closed) => {
+                *place = other;
+                None
+            }
+        }
+    }
+
+    /// Whether the driver runs the connection of a lane.
+    pub(super) const fn is_detached(&self, lane: Lane) -> bool {
+        matches!(self.of(lane), LaneState::Detached)
     }
 
     /// What the connection of a lane makes of an event; `None` when there is no connection.
@@ -84,7 +106,9 @@ impl Lanes {
                 connection.on_event(now, event, &mut out);
                 Some(out)
             }
-            LaneState::Dialling | LaneState::Missing | LaneState::Closed => None,
+            LaneState::Dialling | LaneState::Missing | LaneState::Detached | LaneState::Closed => {
+                None
+            }
         }
     }
 
@@ -102,7 +126,7 @@ impl Lanes {
         let closed =
             Lane::ALL.map(
                 |lane| match core::mem::replace(self.of_mut(lane), LaneState::Closed) {
-                    LaneState::Dialling | LaneState::Open(_) => Some(lane),
+                    LaneState::Dialling | LaneState::Open(_) | LaneState::Detached => Some(lane),
                     LaneState::Missing | LaneState::Closed => None,
                 },
             );
@@ -112,7 +136,9 @@ impl Lanes {
     pub(super) fn next_deadline(&self) -> Option<Monotonic> {
         let deadlines = Lane::ALL.map(|lane| match self.of(lane) {
             LaneState::Open(connection) => connection.next_deadline(),
-            LaneState::Dialling | LaneState::Missing | LaneState::Closed => None,
+            LaneState::Dialling | LaneState::Missing | LaneState::Detached | LaneState::Closed => {
+                None
+            }
         });
         deadlines.into_iter().flatten().min()
     }
@@ -121,7 +147,7 @@ impl Lanes {
         let mut out = Vec::new();
         match self.of_mut(lane) {
             LaneState::Open(connection) => connection.on_deadline(now, &mut out),
-            LaneState::Dialling | LaneState::Missing | LaneState::Closed => {}
+            LaneState::Dialling | LaneState::Missing | LaneState::Detached | LaneState::Closed => {}
         }
         out
     }

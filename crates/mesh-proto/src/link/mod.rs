@@ -24,16 +24,17 @@ use spotlane_types::time::Monotonic;
 use spotlane_wire::FrameBuffer;
 use spotlane_wire::command::liveness::LivenessProbe;
 
-pub use class::{Class, class_of};
+pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
+pub use receive::{ordinary, reply_outcome};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
 use crate::bound::HANDSHAKE_TIMEOUT;
 use crate::liveness::{Liveness, Turn};
 use crate::machine::Machine;
 use crate::pending::Pending;
-use crate::zmp::{ConnectionEffect, Lane, PairKey, PeerReady};
+use crate::zmp::{Connection, ConnectionEffect, Lane, PairKey, PeerReady};
 use hold::Hold;
 use lanes::Lanes;
 
@@ -154,6 +155,15 @@ impl Link {
             Stage::Up(up) => up.pending.len(),
             Stage::Opening(_) | Stage::Ended => 0,
         }
+    }
+
+    /// Gives the connection of an open lane to the driver, which runs it from now on: it gives the
+    /// machine of the connection what comes in and its deadlines, and the link what that asks for
+    /// ([`LinkEvent::Decoded`]). So one lane is decoded without holding up the other.
+    ///
+    /// `None` when the lane has no connection, or has given it away already.
+    pub fn detach(&mut self, lane: Lane) -> Option<Connection> {
+        self.lanes.detach(lane)
     }
 
     fn join(&mut self, now: Monotonic, lane: AcceptedLane, out: &mut Effects) {
@@ -349,6 +359,7 @@ impl Machine for Link {
             LinkEvent::OpenFailed(lane) => self.end(EndReason::OpenFailed(lane), out),
             LinkEvent::Joined(lane) => self.join(now, *lane, out),
             LinkEvent::Received(lane, bytes) => self.received(now, lane, bytes, out),
+            LinkEvent::Decoded(lane, effects) => self.decoded(now, lane, effects, out),
             LinkEvent::Closed(lane) => self.closed(now, lane, out),
             LinkEvent::Submit(submit) => self.submit(*submit, out),
             LinkEvent::Answer { sequence, reply } => self.answer(sequence, *reply, out),

@@ -15,7 +15,8 @@ use super::event::LinkEvent;
 use super::{Effects, Link, Responsive, Stage, Used};
 use crate::admission::{AdmissionEvent, Offered};
 use crate::liveness::Acknowledged;
-use crate::zmp::{Connection, ConnectionEvent, Lane, Message, Sequence};
+use crate::pending::{Request, Unmatched};
+use crate::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence};
 
 /// How a record was wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,46 @@ enum Wrapped {
     Plain,
     Request(Sequence),
     CompletionControl,
+}
+
+/// Reads a message that needs nothing of its link once the peer is admitted: a record for the layers
+/// above. It is what the link would deliver, with the sequence that an answer has to name.
+///
+/// # Errors
+/// The message is something else, or not legal: the link has to look at it.
+#[inline]
+pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message> {
+    let (frames, sequence) = match &message {
+        Message::Plain(frames) => (frames, None),
+        Message::Request { sequence, payload } => (payload, Some(*sequence)),
+        Message::Reply { .. }
+        | Message::ErrorReply { .. }
+        | Message::CompletionControl(_)
+        | Message::Misplaced => return Err(message),
+    };
+    if command_of(frames).is_none_or(|id| id <= LivenessAck::ID) {
+        return Err(message);
+    }
+    let Ok(record) = Record::decode(frames, MeshOperationKind::None) else {
+        return Err(message);
+    };
+    match (class_of(&record), sequence) {
+        (Class::OneWay | Class::Relocation, None) | (Class::Request, Some(_)) => {
+            Ok((record, sequence))
+        }
+        (Class::OneWay | Class::Relocation, Some(_))
+        | (Class::Request, None)
+        | (Class::Reply | Class::Admission | Class::Liveness, _) => Err(message),
+    }
+}
+
+/// What the frames of a reply are for the request that they answer (TR-69).
+pub fn reply_outcome(request: &Request, frames: &[Bytes]) -> Outcome {
+    let reply = spotlane_wire::decode_command::<Reply>(frames, request.kind);
+    match reply {
+        Ok(reply) if reply.correlation == request.correlation => Outcome::Reply(Box::new(reply)),
+        Ok(_) | Err(_) => Outcome::BrokenReply,
+    }
 }
 
 impl Link {
@@ -45,6 +86,20 @@ impl Link {
         }
     }
 
+    pub(super) fn decoded(
+        &mut self,
+        now: Monotonic,
+        lane: Lane,
+        effects: Vec<ConnectionEffect>,
+        out: &mut Effects,
+    ) {
+        if self.lanes.is_detached(lane) {
+            self.run(now, lane, effects, out);
+        } else {
+            out.push(LinkEffect::Ignored(Ignored::LateLane(lane)));
+        }
+    }
+
     pub(super) fn closed(&mut self, now: Monotonic, lane: Lane, out: &mut Effects) {
         match self.lanes.on_event(now, lane, ConnectionEvent::Closed) {
             Some(effects) => self.run(now, lane, effects, out),
@@ -62,6 +117,7 @@ impl Link {
             | LinkEvent::OpenFailed(_)
             | LinkEvent::Joined(_)
             | LinkEvent::Received(..)
+            | LinkEvent::Decoded(..)
             | LinkEvent::Closed(_)
             | LinkEvent::Describe(_)
             | LinkEvent::Supersede
@@ -222,22 +278,26 @@ impl Link {
 
     /// TR-41, TR-69: the envelope finds the request, and the record must repeat its correlation.
     fn reply(&mut self, sequence: Sequence, frames: &[Bytes], out: &mut Effects) {
-        self.complete(sequence, out, |request| {
-            let reply = spotlane_wire::decode_command::<Reply>(frames, request.kind);
-            match reply {
-                Ok(reply) if reply.correlation == request.correlation => {
-                    Outcome::Reply(Box::new(reply))
-                }
-                Ok(_) | Err(_) => Outcome::BrokenReply,
-            }
-        });
+        self.complete(sequence, out, |request| reply_outcome(request, frames));
+    }
+
+    /// Takes the request that a reply names out of the table, for a driver that reads the reply itself
+    /// ([`reply_outcome`]).
+    ///
+    /// # Errors
+    /// No request waits for it.
+    pub fn take_request(&mut self, sequence: Sequence) -> Result<Request, Unmatched> {
+        match &mut self.stage {
+            Stage::Up(up) => up.pending.take(sequence),
+            Stage::Opening(_) | Stage::Ended => Err(Unmatched::Finished),
+        }
     }
 
     fn complete(
         &mut self,
         sequence: Sequence,
         out: &mut Effects,
-        outcome: impl FnOnce(&crate::pending::Request) -> Outcome,
+        outcome: impl FnOnce(&Request) -> Outcome,
     ) {
         let Stage::Up(up) = &mut self.stage else {
             out.push(LinkEffect::Ignored(Ignored::AfterEnd));

@@ -5,32 +5,82 @@ use spotlane_wire::command::reply::Reply;
 
 use super::class::{Class, class_of};
 use super::effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome};
-use super::event::Submit;
+use super::event::{Awaits, ConnectionToken, Submit};
 use super::{Effects, Link, Stage, Up, Used};
 use crate::admission::Side;
 use crate::pending::{Request, SubmitId};
-use crate::zmp::{Envelope, Lane, Parts, Sequence, encode_record};
+use crate::zmp::{
+    Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_record,
+};
 
 impl Link {
     /// Takes a submit, or refuses it with nothing sent.
     pub(super) fn submit(&mut self, submit: Submit, out: &mut Effects) {
-        let id = submit.id;
-        if let Err(why) = self.try_submit(submit, out) {
-            out.push(LinkEffect::NotSubmitted { id, why });
-        }
+        let Submit {
+            id,
+            record,
+            pin,
+            awaits,
+        } = submit;
+        out.push(match self.send(id, &record, pin.as_ref(), awaits) {
+            Ok(parts) => LinkEffect::Write(Lane::Application, parts),
+            Err(why) => LinkEffect::NotSubmitted { id, why },
+        });
     }
 
-    fn try_submit(&mut self, submit: Submit, out: &mut Effects) -> Result<(), NotSubmitted> {
-        let class = class_of(&submit.record);
+    /// As [`LinkEvent::Submit`](super::LinkEvent::Submit), for a driver that wants to know at once:
+    /// gives what is to be written on the Application lane.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn send(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        pin: Option<&ConnectionToken>,
+        awaits: Option<Awaits>,
+    ) -> Result<Parts, NotSubmitted> {
+        let envelope = self.admit_submit(id, record, pin, awaits)?;
+        Ok(self.encoded(envelope))
+    }
+
+    /// As [`Self::send`], and writes the bytes to where the driver wants them.
+    ///
+    /// # Errors
+    /// Nothing has changed, and nothing was written.
+    pub fn send_to(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        awaits: Option<Awaits>,
+        sink: &mut impl Sink,
+    ) -> Result<Size, NotSubmitted> {
+        let envelope = self.admit_submit(id, record, None, awaits)?;
+        let edition = self.settings.edition;
+        write_record(edition, envelope, &self.frames, sink);
+        let size = size_of(edition, envelope, &self.frames);
+        self.frames.clear();
+        Ok(size)
+    }
+
+    /// Judges a submit and encodes its record; enters a request into the table.
+    fn admit_submit(
+        &mut self,
+        id: SubmitId,
+        record: &Record,
+        pin: Option<&ConnectionToken>,
+        awaits: Option<Awaits>,
+    ) -> Result<Envelope, NotSubmitted> {
+        let class = class_of(record);
         let up = self.usable()?;
         // TR-93: pinned to another pair, it fails and is not moved.
-        if submit.pin.is_some_and(|pin| pin != up.token) {
+        if pin.is_some_and(|pin| *pin != up.token) {
             return Err(NotSubmitted::OtherConnection);
         }
-        let request = match (class, submit.awaits) {
+        let request = match (class, awaits) {
             (Class::OneWay | Class::Relocation, None) => None,
             (Class::Request, Some(awaits)) => Some(Request {
-                id: submit.id,
+                id,
                 correlation: awaits.correlation,
                 kind: awaits.kind,
                 deadline: awaits.deadline,
@@ -50,12 +100,19 @@ impl Link {
                 Envelope::Request(up.pending.next_sequence())
             }
         };
-        let parts = self.encode(Lane::Application, envelope, &submit.record)?;
+        self.encode(Lane::Application, envelope, record)?;
         if let (Some(request), Ok(up)) = (request, self.usable()) {
             up.pending.insert(request).map_err(NotSubmitted::NotTaken)?;
         }
-        out.push(LinkEffect::Write(Lane::Application, parts));
-        Ok(())
+        Ok(envelope)
+    }
+
+    /// The sequence of the next request; the id that takes the least effort.
+    pub fn next_id(&self) -> SubmitId {
+        match &self.stage {
+            Stage::Up(up) => SubmitId::new(up.pending.next_sequence().get()),
+            Stage::Opening(_) | Stage::Ended => SubmitId::new(0),
+        }
     }
 
     /// The state of a link that submits may use.
@@ -68,41 +125,87 @@ impl Link {
         }
     }
 
-    /// Encodes a record for a lane, whose peer may have a limit (TR-17).
+    /// Encodes a record for a lane, whose peer may have a limit (TR-17), into the frames.
     fn encode(
         &mut self,
         lane: Lane,
         envelope: Envelope,
         record: &Record,
-    ) -> Result<Parts, NotSubmitted> {
-        record
-            .encode(&mut self.frames)
-            .map_err(NotSubmitted::Encode)?;
-        let parts = encode_record(self.settings.edition, envelope, &self.frames);
-        // A large payload is in the parts now and must not live on in the buffer.
-        self.frames.clear();
+    ) -> Result<(), NotSubmitted> {
         let limit = match (&self.stage, lane) {
             (Stage::Up(up), Lane::Application) => up.limits.application,
             (Stage::Up(up), Lane::Completion) => up.limits.completion,
             (Stage::Opening(_) | Stage::Ended, _) => return Err(NotSubmitted::NotConnected),
         };
-        match limit {
-            Some(max) if parts.body_bytes() > max.get() => Err(NotSubmitted::TooLarge {
-                bytes: parts.body_bytes(),
-                max: max.get(),
-            }),
-            Some(_) | None => Ok(parts),
+        record
+            .encode(&mut self.frames)
+            .map_err(NotSubmitted::Encode)?;
+        let Some(max) = limit else { return Ok(()) };
+        let bytes = size_of(self.settings.edition, envelope, &self.frames).body_bytes;
+        let max = max.get();
+        if bytes > max {
+            self.frames.clear();
+            return Err(NotSubmitted::TooLarge { bytes, max });
         }
+        Ok(())
+    }
+
+    fn encoded(&mut self, envelope: Envelope) -> Parts {
+        let parts = encode_record(self.settings.edition, envelope, &self.frames);
+        // A large payload is in the parts now and must not live on in the buffer.
+        self.frames.clear();
+        parts
     }
 
     /// Sends a reply on the Completion lane (TR-40). A link that is not used any more still answers
     /// what came on it.
     pub(super) fn answer(&mut self, sequence: Sequence, reply: Reply, out: &mut Effects) {
-        let envelope = Envelope::Reply(sequence);
-        match self.encode(Lane::Completion, envelope, &Record::Reply(reply)) {
-            Ok(parts) => out.push(LinkEffect::Write(Lane::Completion, parts)),
-            Err(why) => out.push(LinkEffect::NotAnswered { sequence, why }),
+        out.push(match self.reply_to(sequence, &Record::Reply(reply)) {
+            Ok(parts) => LinkEffect::Write(Lane::Completion, parts),
+            Err(why) => LinkEffect::NotAnswered { sequence, why },
+        });
+    }
+
+    /// As [`LinkEvent::Answer`](super::LinkEvent::Answer), for a driver that wants to know at once:
+    /// gives what is to be written on the Completion lane.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn reply_to(&mut self, sequence: Sequence, reply: &Record) -> Result<Parts, NotSubmitted> {
+        let envelope = self.admit_reply(sequence, reply)?;
+        Ok(self.encoded(envelope))
+    }
+
+    /// As [`Self::reply_to`], and writes the bytes to where the driver wants them.
+    ///
+    /// # Errors
+    /// Nothing has changed, and nothing was written.
+    pub fn reply_into(
+        &mut self,
+        sequence: Sequence,
+        reply: &Record,
+        sink: &mut impl Sink,
+    ) -> Result<Size, NotSubmitted> {
+        let envelope = self.admit_reply(sequence, reply)?;
+        let edition = self.settings.edition;
+        write_record(edition, envelope, &self.frames, sink);
+        let size = size_of(edition, envelope, &self.frames);
+        self.frames.clear();
+        Ok(size)
+    }
+
+    fn admit_reply(
+        &mut self,
+        sequence: Sequence,
+        reply: &Record,
+    ) -> Result<Envelope, NotSubmitted> {
+        let class = class_of(reply);
+        if class != Class::Reply {
+            return Err(NotSubmitted::Misused(class));
         }
+        let envelope = Envelope::Reply(sequence);
+        self.encode(Lane::Completion, envelope, reply)?;
+        Ok(envelope)
     }
 
     /// Sends a record of the link itself.
@@ -116,7 +219,10 @@ impl Link {
             | Class::Relocation => (Lane::Application, Envelope::Plain),
         };
         match self.encode(lane, envelope, record) {
-            Ok(parts) => out.push(LinkEffect::Write(lane, parts)),
+            Ok(()) => {
+                let parts = self.encoded(envelope);
+                out.push(LinkEffect::Write(lane, parts));
+            }
             // Our own descriptor and a probe can always be encoded, so it is the limit.
             Err(_) => self.end(EndReason::PeerLimit, out),
         }

@@ -22,6 +22,7 @@ use super::decoder::{Decoder, Expect, Frame};
 use super::header::Edition;
 use super::message::{Assembler, Message};
 use super::refusal::Refusal;
+use super::scan::scan;
 use crate::bound::HANDSHAKE_TIMEOUT;
 use crate::machine::Machine;
 
@@ -222,6 +223,7 @@ impl Connection {
 
     fn receive(&mut self, mut input: Bytes, out: &mut Effects) {
         loop {
+            self.scan(&mut input, out);
             let expect = match &self.stage {
                 Stage::Hello(_) => Expect::Hello,
                 Stage::Ready(..) => Expect::Ready,
@@ -243,6 +245,20 @@ impl Connection {
             if matches!(self.stage, Stage::Ended) {
                 return;
             }
+        }
+    }
+
+    /// Takes the messages that lie in the input as a whole.
+    fn scan(&self, input: &mut Bytes, out: &mut Effects) {
+        let Stage::Open(lane, assembler) = &self.stage else {
+            return;
+        };
+        if assembler.is_inside_message() || self.decoder.is_inside_frame() {
+            return;
+        }
+        let limit = self.decoder.limit();
+        while let Some(message) = scan(self.settings.edition, limit, *lane, input) {
+            out.push(ConnectionEffect::Message(message));
         }
     }
 

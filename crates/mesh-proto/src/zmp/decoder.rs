@@ -80,6 +80,11 @@ impl Decoder {
         }
     }
 
+    /// The bound of each body after HELLO.
+    pub(super) const fn limit(&self) -> u32 {
+        self.limit
+    }
+
     /// Takes bytes from the front of `input` until a frame is whole or `input` is empty.
     ///
     /// # Errors

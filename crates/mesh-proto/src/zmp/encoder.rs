@@ -48,95 +48,156 @@ impl Parts {
     }
 }
 
-/// Encodes a record, whose large payload is not copied.
-pub fn encode_record(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Parts {
-    let mut writer = Writer::start(edition, envelope);
+/// Where the bytes of a message go, in order.
+pub trait Sink {
+    /// Bytes that have to be copied.
+    fn copy(&mut self, bytes: &[u8]);
+    /// Bytes that may be kept as they are.
+    fn share(&mut self, bytes: &Bytes);
+}
+
+/// How large a message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Size {
+    /// What it takes of the budget of its lane: 64 bytes and the body, per frame (TR-50).
+    pub charge: u64,
+    /// The bytes of all bodies, which is what a receiver's limit is compared with (TR-17).
+    pub body_bytes: u64,
+}
+
+impl Size {
+    fn of(edition: Edition, envelope: Envelope, bodies: impl Iterator<Item = usize>) -> Self {
+        let mut size = match (edition, envelope) {
+            (_, Envelope::Plain) => Self::default(),
+            // TR-40: four frames with 1, 1, 1 and 8 bytes.
+            (
+                Edition::E1,
+                Envelope::Request(_) | Envelope::Reply(_) | Envelope::CompletionControl,
+            ) => Self {
+                charge: ENVELOPE_BODY_BYTES.saturating_add(FRAME_CHARGE.saturating_mul(4)),
+                body_bytes: ENVELOPE_BODY_BYTES,
+            },
+        };
+        for body in bodies {
+            let body = u64::try_from(body).unwrap_or(u64::MAX);
+            size.body_bytes = size.body_bytes.saturating_add(body);
+            let charge = body.saturating_add(FRAME_CHARGE);
+            size.charge = size.charge.saturating_add(charge);
+        }
+        size
+    }
+}
+
+const ENVELOPE_BODY_BYTES: u64 = 11;
+
+/// How large a record is as a message.
+pub fn size_of(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Size {
+    Size::of(
+        edition,
+        envelope,
+        record.frames().map(|frame| frame.bytes()),
+    )
+}
+
+/// Writes a record as a message, large payloads as parts of their own.
+pub fn write_record(
+    edition: Edition,
+    envelope: Envelope,
+    record: &FrameBuffer,
+    sink: &mut impl Sink,
+) {
+    write_envelope(edition, envelope, sink);
     let mut frames = record.frames().peekable();
     while let Some(frame) = frames.next() {
         let flags = more_if(frames.peek().is_some());
-        writer.head(flags, frame.bytes());
-        writer.heads.extend_from_slice(frame.head());
+        sink.copy(&Header::encode(edition, flags, length(frame.bytes())));
+        sink.copy(frame.head());
         if let Some(payload) = frame.payload() {
-            writer.body(payload);
+            write_body(payload, sink);
         }
     }
-    writer.finish()
+}
+
+/// Encodes a record, whose large payload is not copied.
+pub fn encode_record(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Parts {
+    let mut writer = Writer::default();
+    write_record(edition, envelope, record, &mut writer);
+    writer.finish(size_of(edition, envelope, record))
 }
 
 /// Encodes frames of any content; large ones are not copied.
 pub fn encode_frames(edition: Edition, envelope: Envelope, frames: &[Bytes]) -> Parts {
-    let mut writer = Writer::start(edition, envelope);
-    let mut frames = frames.iter().peekable();
-    while let Some(frame) = frames.next() {
-        writer.head(more_if(frames.peek().is_some()), frame.len());
-        writer.body(frame);
+    let mut writer = Writer::default();
+    write_envelope(edition, envelope, &mut writer);
+    let mut rest = frames.iter().peekable();
+    while let Some(frame) = rest.next() {
+        let flags = more_if(rest.peek().is_some());
+        writer.copy(&Header::encode(edition, flags, length(frame.len())));
+        write_body(frame, &mut writer);
     }
-    writer.finish()
+    writer.finish(Size::of(edition, envelope, frames.iter().map(Bytes::len)))
+}
+
+fn write_envelope(edition: Edition, envelope: Envelope, sink: &mut impl Sink) {
+    match edition {
+        Edition::E1 => {
+            if let Some(bytes) = envelope.bytes(edition) {
+                sink.copy(&bytes);
+            }
+        }
+    }
+}
+
+fn write_body(body: &Bytes, sink: &mut impl Sink) {
+    if body.len() < SPLIT_MIN {
+        sink.copy(body);
+    } else {
+        sink.share(body);
+    }
+}
+
+/// A body above 4 GiB cannot be built: the codec bounds a record, and a larger application payload is
+/// refused there.
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 const fn more_if(more: bool) -> Flags {
     if more { Flags::MORE } else { Flags::LAST }
 }
 
+#[derive(Default)]
 struct Writer {
-    edition: Edition,
     heads: BytesMut,
-    out: Parts,
+    pieces: Vec<Bytes>,
 }
 
 impl Writer {
-    /// TR-40: in E1 the envelope is four frames in front of the payload.
-    fn start(edition: Edition, envelope: Envelope) -> Self {
-        let mut writer = Self {
-            edition,
-            heads: BytesMut::with_capacity(256),
-            out: Parts::default(),
-        };
-        match edition {
-            Edition::E1 => {
-                if let Some((kind, sequence)) = envelope.wire() {
-                    for byte in [1, 1, kind] {
-                        writer.head(Flags::MORE, 1);
-                        writer.heads.extend_from_slice(&[byte]);
-                    }
-                    writer.head(Flags::MORE, 8);
-                    writer.heads.extend_from_slice(&sequence.to_be_bytes());
-                }
-            }
-        }
-        writer
-    }
-
-    fn head(&mut self, flags: Flags, length: usize) {
-        // A body above 4 GiB cannot be built: the codec bounds a record, and a larger application
-        // payload is refused there.
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let body = u64::from(length);
-        let charge = body.saturating_add(FRAME_CHARGE);
-        self.out.charge = self.out.charge.saturating_add(charge);
-        self.out.body_bytes = self.out.body_bytes.saturating_add(body);
-        self.heads
-            .extend_from_slice(&Header::encode(self.edition, flags, length));
-    }
-
-    fn body(&mut self, body: &Bytes) {
-        if body.len() < SPLIT_MIN {
-            self.heads.extend_from_slice(body);
-        } else {
-            self.flush();
-            self.out.pieces.push(body.clone());
-        }
-    }
-
     fn flush(&mut self) {
         if !self.heads.is_empty() {
-            self.out.pieces.push(self.heads.split().freeze());
+            self.pieces.push(self.heads.split().freeze());
         }
     }
 
-    fn finish(mut self) -> Parts {
+    fn finish(mut self, size: Size) -> Parts {
         self.flush();
-        self.out
+        Parts {
+            pieces: self.pieces,
+            charge: size.charge,
+            body_bytes: size.body_bytes,
+        }
+    }
+}
+
+impl Sink for Writer {
+    fn copy(&mut self, bytes: &[u8]) {
+        self.heads.extend_from_slice(bytes);
+    }
+
+    fn share(&mut self, bytes: &Bytes) {
+        self.flush();
+        self.pieces.push(bytes.clone());
     }
 }
 

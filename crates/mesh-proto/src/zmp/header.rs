@@ -48,6 +48,11 @@ impl Flags {
         self.0 & (Self::IDENTITY | Self::SUBSCRIBE | Self::CANCEL) != 0
     }
 
+    /// Whether it carries data: neither control nor special.
+    pub const fn is_data(self) -> bool {
+        self.0 & !Self::MORE.0 == 0
+    }
+
     /// TR-4: what may stand together.
     const fn judge(bits: u8) -> Result<Self, Refusal> {
         let control_with = Self::MORE.0 | Self::IDENTITY;

@@ -7,7 +7,11 @@ use thiserror::Error;
 
 use super::control::Lane;
 use super::decoder::Frame;
-use crate::bound::{COMPLETION_CONTROL_FRAMES_MAX, MESSAGE_BYTES_MAX, MESSAGE_FRAMES_MAX};
+use super::frames::Frames;
+use super::header::{Edition, Flags, Header};
+use crate::bound::{
+    COMPLETION_CONTROL_FRAMES_MAX, HEADER_BYTES, MESSAGE_BYTES_MAX, MESSAGE_FRAMES_MAX,
+};
 
 /// Ties a reply to its request; counted by the requesting side from 1 (TR-40).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,8 +59,21 @@ pub enum Envelope {
 }
 
 impl Envelope {
+    /// Its bytes: in E1 four frames in front of the payload (TR-40).
+    pub(super) fn bytes(self, edition: Edition) -> Option<[u8; ENVELOPE_BYTES]> {
+        let (kind, sequence) = self.wire()?;
+        let mut bytes = empty_envelope(edition);
+        if let Some(place) = bytes.get_mut(KIND_AT) {
+            *place = kind;
+        }
+        if let Some(place) = bytes.last_chunk_mut::<8>() {
+            *place = sequence.to_be_bytes();
+        }
+        Some(bytes)
+    }
+
     /// Type and sequence (TR-40, TR-44).
-    pub(super) const fn wire(self) -> Option<(u8, u64)> {
+    const fn wire(self) -> Option<(u8, u64)> {
         match self {
             Self::Plain => None,
             Self::Request(sequence) => Some((1, sequence.get())),
@@ -71,20 +88,20 @@ impl Envelope {
 #[expect(clippy::exhaustive_enums, reason = "closed by TR-40 to TR-44")]
 pub enum Message {
     /// Without an envelope.
-    Plain(Vec<Bytes>),
+    Plain(Frames),
     /// A request.
     Request {
         /// What its reply repeats.
         sequence: Sequence,
         /// At least one frame.
-        payload: Vec<Bytes>,
+        payload: Frames,
     },
     /// The reply to a request of ours.
     Reply {
         /// The sequence of the request.
         sequence: Sequence,
         /// At least one frame.
-        payload: Vec<Bytes>,
+        payload: Frames,
     },
     /// A reply that tells of a failure (TR-42).
     ErrorReply {
@@ -94,7 +111,7 @@ pub enum Message {
         errno: Option<u32>,
     },
     /// A completion control.
-    CompletionControl(Vec<Bytes>),
+    CompletionControl(Frames),
     /// A message that the lane does not carry; it is dropped (TR-43).
     Misplaced,
 }
@@ -104,7 +121,7 @@ impl Message {
     ///
     /// Replies and completion controls exist on the Completion lane alone, and nothing else does: on
     /// the Application lane their frames are an ordinary message (TR-43).
-    pub fn classify(lane: Lane, mut frames: Vec<Bytes>) -> Self {
+    pub fn classify(lane: Lane, frames: Frames) -> Self {
         let Some((kind, sequence)) = envelope_of(&frames) else {
             return match lane {
                 Lane::Application => Self::Plain(frames),
@@ -153,6 +170,34 @@ impl Message {
 }
 
 const ENVELOPE_FRAMES: usize = 4;
+/// Protocol, version and type with a byte each, the sequence with eight.
+pub(super) const ENVELOPE_BYTES: usize = 3 * (HEADER_BYTES + 1) + HEADER_BYTES + 8;
+/// The place of the type.
+const KIND_AT: usize = 3 * (HEADER_BYTES + 1) - 1;
+
+/// An envelope of type 0 and sequence 0.
+const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
+    let [a, b, c, d, e, f, g, h] = Header::encode(edition, Flags::MORE, 1);
+    let [i, j, k, l, m, n, o, p] = Header::encode(edition, Flags::MORE, 8);
+    [
+        a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 0, i, j, k,
+        l, m, n, o, p, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]
+}
+
+/// Type and sequence of an envelope that lies in one piece.
+pub(super) fn read_envelope(edition: Edition, bytes: &[u8; ENVELOPE_BYTES]) -> Option<(u8, u64)> {
+    // Most messages begin with a longer frame, so this is all that is looked at.
+    if *bytes.get(HEADER_BYTES - 1)? != 1 {
+        return None;
+    }
+    let kind = *bytes.get(KIND_AT)?;
+    let sequence = *bytes.last_chunk::<8>()?;
+    let mut expected = empty_envelope(edition);
+    *expected.get_mut(KIND_AT)? = kind;
+    *expected.last_chunk_mut::<8>()? = sequence;
+    (expected == *bytes).then_some((kind, u64::from_be_bytes(sequence)))
+}
 
 fn charge(frame: &Bytes) -> u64 {
     u64::try_from(frame.len())
@@ -188,7 +233,7 @@ pub struct Overlong;
 /// Joins the frames of a message (TR-38).
 #[derive(Debug, Default)]
 pub struct Assembler {
-    frames: Vec<Bytes>,
+    frames: Frames,
     bytes: u64,
 }
 
@@ -197,7 +242,7 @@ impl Assembler {
     ///
     /// # Errors
     /// The message grows beyond what we take.
-    pub fn push(&mut self, frame: Frame) -> Result<Option<Vec<Bytes>>, Overlong> {
+    pub fn push(&mut self, frame: Frame) -> Result<Option<Frames>, Overlong> {
         let length = u64::try_from(frame.body.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
         if self.frames.len() >= MESSAGE_FRAMES_MAX || self.bytes > MESSAGE_BYTES_MAX {
@@ -212,7 +257,7 @@ impl Assembler {
     }
 
     /// Whether a message has begun that has not ended.
-    pub const fn is_inside_message(&self) -> bool {
+    pub fn is_inside_message(&self) -> bool {
         !self.frames.is_empty()
     }
 }
@@ -221,10 +266,9 @@ impl Assembler {
 mod tests {
     use super::*;
 
-    fn frames(list: &[&[u8]]) -> Vec<Bytes> {
-        list.iter()
-            .map(|body| Bytes::copy_from_slice(body))
-            .collect()
+    fn frames(list: &[&[u8]]) -> Frames {
+        let list = list.iter().map(|body| Bytes::copy_from_slice(body));
+        Frames::from(list.collect::<Vec<_>>())
     }
 
     const ONE: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1];
@@ -310,7 +354,9 @@ mod tests {
     fn a_completion_control_has_64_payload_frames_at_most() {
         for (count, taken) in [(64, true), (65, false)] {
             let mut list = frames(&[&[1], &[1], &[4], ZERO]);
-            list.extend(vec![Bytes::from_static(b"p"); count]);
+            for _ in 0..count {
+                list.push(Bytes::from_static(b"p"));
+            }
             let message = Message::classify(Lane::Completion, list);
             assert_eq!(matches!(message, Message::CompletionControl(_)), taken);
         }

@@ -4,9 +4,11 @@ mod connection;
 mod control;
 mod decoder;
 mod encoder;
+mod frames;
 mod header;
 mod message;
 mod refusal;
+mod scan;
 
 pub use connection::{
     Accepts, Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, ConnectionSettings, Cut,
@@ -17,7 +19,8 @@ pub use control::{
     ready_frame,
 };
 pub use decoder::{Decoder, Expect, Frame};
-pub use encoder::{Parts, encode_frames, encode_record};
+pub use encoder::{Parts, Sink, Size, encode_frames, encode_record, size_of, write_record};
+pub use frames::Frames;
 pub use header::{Edition, Flags, Header};
 pub use message::{Assembler, Envelope, Message, Overlong, Sequence};
 pub use refusal::Refusal;

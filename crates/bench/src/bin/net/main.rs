@@ -1,0 +1,187 @@
+//! Messages between two processes over loopback: the mesh beside zeromq, tonic and framed tokio.
+//!
+//! Each contender has a server process of its own, which is this program again; both sides run tokio
+//! with two workers. All callers of one figure have the same shape: *pipelined* is one task that keeps
+//! so many requests open, *callers* are so many tasks with one request each.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::large_futures,
+    missing_docs,
+    reason = "a bench may fail, and speaks to its parent"
+)]
+
+mod child;
+mod framed;
+mod grpc;
+mod ours;
+mod zmq;
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use spotlane_bench::{Bench, Figure};
+
+/// The first byte of the last message of a one-way run.
+pub const END: u8 = 0xFF;
+
+/// What a client has measured.
+pub struct Out {
+    pub seconds: f64,
+    /// Nanoseconds from send to reply, of each request.
+    pub latencies: Vec<u32>,
+}
+
+/// How requests are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Pipelined,
+    Callers,
+}
+
+/// One side of a contender, connected to its server.
+pub trait Client {
+    fn requests(&mut self, payload: usize, depth: usize, shape: Shape, time: Duration) -> Out;
+    /// Messages that the other side has handled, per second.
+    fn one_way(&mut self, payload: usize, time: Duration) -> f64;
+}
+
+/// A client that is connected when it is first used, one for requests and one for one-way messages.
+#[derive(Clone)]
+struct Lazy {
+    peer: &'static str,
+    client: Rc<RefCell<[Option<Box<dyn Client>>; 2]>>,
+}
+
+impl Lazy {
+    fn new(peer: &'static str) -> Self {
+        Self {
+            peer,
+            client: Rc::default(),
+        }
+    }
+
+    fn with<T>(&self, mode: child::Mode, call: impl FnOnce(&mut dyn Client) -> T) -> T {
+        let mut clients = self.client.borrow_mut();
+        let place = &mut clients[usize::from(mode == child::Mode::Sink)];
+        let client = place.get_or_insert_with(|| child::connect(self.peer, mode));
+        call(client.as_mut())
+    }
+}
+
+fn main() -> ExitCode {
+    if child::serve_if_asked() {
+        return ExitCode::SUCCESS;
+    }
+    spotlane_bench::main(|bench| {
+        let [ours, framed, zeromq, tonic] = ["ours", "framed", "zeromq", "tonic"].map(Lazy::new);
+        for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
+            for (depth, shape, peers) in [
+                (1, Shape::Pipelined, [&framed, &zeromq]),
+                (128, Shape::Pipelined, [&zeromq, &framed]),
+                (128, Shape::Callers, [&tonic, &framed]),
+            ] {
+                let how = match shape {
+                    Shape::Pipelined => "pipelined",
+                    Shape::Callers => "callers",
+                };
+                let what = Requests {
+                    payload,
+                    depth,
+                    shape,
+                };
+                let name = format!("requests, {size}, {depth} {how}");
+                add(bench, &ours, &peers, &name, what);
+            }
+        }
+        for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
+            one_way(bench, &ours, &[&tonic, &zeromq, &framed], size, payload);
+        }
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Requests {
+    payload: usize,
+    depth: usize,
+    shape: Shape,
+}
+
+/// Requests per second, and how long the median and the slowest percent take.
+fn add(bench: &mut Bench, ours: &Lazy, peers: &[&Lazy], name: &str, what: Requests) {
+    let time = bench.slice() * 5;
+    let throughput = move |lazy: &Lazy| {
+        let lazy = lazy.clone();
+        move || {
+            let out = run(&lazy, what, time);
+            out.latencies.len() as f64 / out.seconds
+        }
+    };
+    let figure = bench.figure(name, "requests/s", throughput(ours));
+    with_peers(figure, peers, throughput);
+    let percentile = move |share: f64| {
+        move |lazy: &Lazy| {
+            let lazy = lazy.clone();
+            move || {
+                let mut out = run(&lazy, what, time);
+                let last = out.latencies.len().saturating_sub(1) as f64;
+                #[expect(clippy::cast_sign_loss, reason = "a share of a length")]
+                let at = (last * share) as usize;
+                let (_, value, _) = out.latencies.select_nth_unstable(at);
+                f64::from(*value) / 1e3
+            }
+        }
+    };
+    for (part, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let measure = percentile(share);
+        let figure = bench.figure(format!("{name}, {part}"), "us", measure(ours));
+        with_peers(figure, peers, measure);
+    }
+}
+
+fn run(lazy: &Lazy, what: Requests, time: Duration) -> Out {
+    lazy.with(child::Mode::Echo, |client| {
+        client.requests(what.payload, what.depth, what.shape, time)
+    })
+}
+
+fn one_way(bench: &mut Bench, ours: &Lazy, peers: &[&Lazy], size: &str, payload: usize) {
+    let time = bench.slice() * 5;
+    let measure = move |lazy: &Lazy| {
+        let lazy = lazy.clone();
+        move || lazy.with(child::Mode::Sink, |client| client.one_way(payload, time))
+    };
+    let figure = bench.figure(format!("one-way, {size}"), "messages/s", measure(ours));
+    with_peers(figure, peers, measure);
+}
+
+fn with_peers<F: FnMut() -> f64 + 'static>(
+    figure: &mut Figure,
+    peers: &[&Lazy],
+    measure: impl Fn(&Lazy) -> F,
+) {
+    for peer in peers {
+        figure.peer(peer.peer, measure(peer));
+    }
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+pub fn now() -> Instant {
+    spotlane_bench::now()
+}
+
+pub fn nanos(since: Instant, now: Instant) -> u32 {
+    (now - since).as_nanos() as u32
+}

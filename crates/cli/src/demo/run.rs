@@ -1,0 +1,149 @@
+//! One demo from beginning to end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::client::grouped;
+use crate::node::{LogLevel, write_log};
+use crate::term::say;
+
+use super::args::DemoArgs;
+use super::collect::Collector;
+use super::moves::{MoveCounts, move_all};
+use super::oracle::Oracle;
+use super::recorder::Figures;
+use super::spread::millis;
+use super::traffic::{Shared, send_all};
+use super::verdict::Verdict;
+use super::world::{World, WorldError};
+
+/// Runs a demo and returns what it has shown.
+///
+/// # Errors
+/// It did not begin.
+pub(crate) async fn run(args: DemoArgs) -> Result<Verdict, WorldError> {
+    let figures = Figures::default();
+    write_log(LogLevel::Error, Some(figures.clone()));
+    // Only a second demo in this process finds one installed, and its figures then are the first one's.
+    drop(metrics::set_global_recorder(figures.clone()));
+    let run = u64::from(std::process::id());
+    let world = World::start(&args, run).await?;
+    if !args.json {
+        say(&introduction(&args));
+    }
+    let start = Instant::now();
+    let shared = Arc::new(Shared {
+        world,
+        start,
+        end: start + Duration::from_secs(args.seconds),
+        args,
+        oracle: Mutex::new(Oracle::new()),
+        latency: Mutex::default(),
+        troubles: Mutex::default(),
+        payload_bytes: AtomicU64::new(0),
+    });
+    let moves = Arc::new(MoveCounts::default());
+    let collector = Collector::new(Arc::clone(&shared));
+    drive(&shared, &moves, &collector, &figures).await;
+    collector.settle().await;
+    collector.check_totals().await;
+    drop(collector);
+    // Every task has ended, so nobody else holds it.
+    let shared = Arc::into_inner(shared);
+    let Some(shared) = shared else {
+        return Err(WorldError::Ready(spotlane::Error::internal(
+            "a task of the demo is still running",
+        )));
+    };
+    let verdict = judge(&shared, &moves, &figures);
+    shared.world.shutdown().await;
+    Ok(verdict)
+}
+
+/// Everything at once, until traffic ends and every move is over.
+async fn drive(
+    shared: &Arc<Shared>,
+    moves: &Arc<MoveCounts>,
+    collector: &Collector,
+    figures: &Figures,
+) {
+    let mut tasks = JoinSet::new();
+    for sender in 0..shared.args.senders {
+        let shared = Arc::clone(shared);
+        tasks.spawn(async move { send_all(&shared, sender).await });
+    }
+    tasks.spawn(move_all(Arc::clone(shared), Arc::clone(moves)));
+    let all = async { while tasks.join_next().await.is_some() {} };
+    let report = async {
+        if shared.args.json {
+            std::future::pending::<()>().await;
+        }
+        progress(shared, moves, figures).await;
+    };
+    let work = async { tokio::join!(all, collector.collect()) };
+    tokio::select! {
+        _ = work => {}
+        () = report => {}
+    }
+}
+
+fn introduction(args: &DemoArgs) -> String {
+    format!(
+        "3 hosts, {} actors with {} of state, {} senders, {} messages and {} moves a second, for {} s\n\n",
+        grouped(args.actors.into()),
+        crate::config::show_bytes(args.state),
+        grouped(args.senders.into()),
+        grouped(args.rate),
+        args.moves,
+        args.seconds
+    )
+}
+
+/// A line each second, for ever.
+async fn progress(shared: &Shared, moves: &MoveCounts, figures: &Figures) {
+    let second = Duration::from_secs(1);
+    let mut seconds = interval_at(shared.start + second, second);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let now = seconds.tick().await;
+        let tally = shared.judge(|oracle| *oracle.tally());
+        say(&format!(
+            "{:>4} s  messages {:>10}  moves {:>7}  interruption p99 {:>10}  broken {}\n",
+            now.duration_since(shared.start).as_secs(),
+            grouped(tally.messages),
+            grouped(moves.now().completed),
+            millis(figures.interruption().p99_us),
+            tally.broken()
+        ));
+    }
+}
+
+fn judge(shared: &Shared, moves: &MoveCounts, figures: &Figures) -> Verdict {
+    let oracle = std::mem::take(&mut *shared.oracle.lock().unwrap_or_else(PoisonError::into_inner));
+    let messages = oracle.finish();
+    Verdict {
+        holds: messages.holds(),
+        seconds: shared.args.seconds,
+        store: shared.world.store(),
+        seed: shared.args.seed,
+        moves: moves.now(),
+        messages,
+        payload_bytes: shared.payload_bytes.load(Ordering::Relaxed),
+        state_bytes: figures.bytes(),
+        interruption: figures.interruption(),
+        latency: shared
+            .latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .summary(),
+        troubles: shared
+            .troubles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone(),
+    }
+}

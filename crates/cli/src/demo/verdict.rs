@@ -1,0 +1,193 @@
+//! What a run has shown, as a table and as JSON.
+
+use serde::Serialize;
+
+use crate::client::{Table, grouped};
+
+use super::oracle::Tally;
+use super::spread::{Summary, millis};
+use super::troubles::Troubles;
+
+/// The result of a demo.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Verdict {
+    /// Whether every promise was kept.
+    pub(crate) holds: bool,
+    /// How long traffic flowed.
+    pub(crate) seconds: u64,
+    /// The store.
+    pub(crate) store: &'static str,
+    /// The choices.
+    pub(crate) seed: u64,
+    /// Moves.
+    pub(crate) moves: Moves,
+    /// Messages.
+    pub(crate) messages: Tally,
+    /// Payload bytes that were sent.
+    pub(crate) payload_bytes: u64,
+    /// State bytes that moved.
+    pub(crate) state_bytes: u64,
+    /// From stopping source dispatch to opening target dispatch.
+    pub(crate) interruption: Summary,
+    /// From submitting a request to its answer.
+    pub(crate) latency: Summary,
+    /// Errors that callers met, with their number.
+    pub(crate) troubles: Troubles,
+}
+
+/// Moves by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Moves {
+    /// Asked for.
+    pub(crate) asked: u64,
+    /// Ended with the new owner.
+    pub(crate) completed: u64,
+    /// Refused or failed; the actor went on where it was.
+    pub(crate) failed: u64,
+}
+
+impl Verdict {
+    /// The table.
+    pub(crate) fn table(&self) -> String {
+        let tally = &self.messages;
+        let moves = &self.moves;
+        let mut table = Table::new();
+        let mut row = |name: &str, value: &str, remark: &str| {
+            table.row([name, value, remark]);
+        };
+        row(
+            "moves",
+            &grouped(moves.completed),
+            &count(moves.failed, "failed"),
+        );
+        row(
+            "messages",
+            &grouped(tally.messages),
+            &count(tally.unknown, "ended without a known result"),
+        );
+        row("lost", &grouped(tally.lost), bad(tally.lost));
+        row("doubled", &grouped(tally.doubled), bad(tally.doubled));
+        row(
+            "out of order",
+            &grouped(tally.out_of_order),
+            bad(tally.out_of_order),
+        );
+        row("ghosts", &grouped(tally.ghosts), bad(tally.ghosts));
+        let twice = tally.unanswered + tally.ended_twice;
+        row(
+            "requests without exactly one end",
+            &grouped(twice),
+            bad(twice),
+        );
+        row(
+            "wrong totals",
+            &grouped(tally.wrong_totals),
+            bad(tally.wrong_totals),
+        );
+        for (name, summary) in [
+            ("interruption", &self.interruption),
+            ("request", &self.latency),
+        ] {
+            row(&format!("{name} p50"), &millis(summary.p50_us), "");
+            row(&format!("{name} p99"), &millis(summary.p99_us), "");
+            row(&format!("{name} max"), &millis(summary.max_us), "");
+        }
+        row("payload bytes", &grouped(self.payload_bytes), "");
+        row("state bytes moved", &grouped(self.state_bytes), "");
+        let troubles: String = self.troubles.lines().collect();
+        let troubles = if troubles.is_empty() {
+            troubles
+        } else {
+            format!("\nerrors that callers met\n{troubles}")
+        };
+        let word = if self.holds {
+            "every promise was kept"
+        } else {
+            "A PROMISE BROKE"
+        };
+        format!(
+            "{table}{troubles}\n{word} (seed {}, store {})\n",
+            self.seed, self.store
+        )
+    }
+}
+
+fn count(number: u64, word: &str) -> String {
+    if number == 0 {
+        String::new()
+    } else {
+        format!("{} {word}", grouped(number))
+    }
+}
+
+fn bad(number: u64) -> &'static str {
+    if number == 0 { "" } else { "<- must be 0" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(messages: Tally) -> Verdict {
+        Verdict {
+            holds: messages.holds(),
+            seconds: 1,
+            store: "memory",
+            seed: 1,
+            moves: Moves {
+                asked: 7,
+                completed: 7,
+                failed: 0,
+            },
+            messages,
+            payload_bytes: 64,
+            state_bytes: 1_024,
+            interruption: Summary {
+                count: 7,
+                p50_us: 1_000,
+                p99_us: 2_000,
+                max_us: 3_000,
+            },
+            latency: Summary::default(),
+            troubles: Troubles::default(),
+        }
+    }
+
+    #[test]
+    fn a_kept_promise_is_said_in_words() {
+        let text = verdict(Tally::default()).table();
+        assert!(text.contains("every promise was kept"), "{text}");
+        assert!(!text.contains("must be 0"), "{text}");
+    }
+
+    #[test]
+    fn every_broken_promise_has_its_mark() {
+        let one = Tally::default();
+        for broken in [
+            Tally { lost: 1, ..one },
+            Tally { doubled: 1, ..one },
+            Tally {
+                out_of_order: 1,
+                ..one
+            },
+            Tally { ghosts: 1, ..one },
+            Tally {
+                unanswered: 1,
+                ..one
+            },
+            Tally {
+                ended_twice: 1,
+                ..one
+            },
+            Tally {
+                wrong_totals: 1,
+                ..one
+            },
+        ] {
+            let verdict = verdict(broken);
+            let text = verdict.table();
+            assert!(!verdict.holds && text.contains("A PROMISE BROKE"), "{text}");
+            assert_eq!(text.matches("must be 0").count(), 1, "{text}");
+        }
+    }
+}

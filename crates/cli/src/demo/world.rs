@@ -1,0 +1,181 @@
+//! The hosts of a demo and the actors that live on them.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use spotlane::{Error, Host, Json, Policy, StartError};
+use spotlane_counter::{Blob, Counter, CounterAdapter};
+
+use crate::stores::Stores;
+
+use super::args::DemoArgs;
+
+/// How many hosts there are.
+pub(crate) const HOSTS: u32 = 3;
+/// How long the hosts may take to find each other.
+const MEET_TIMEOUT: Duration = Duration::from_secs(20);
+/// How many actors are prepared at a time.
+const PREPARED_AT_ONCE: usize = 16;
+
+/// Why a demo did not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum WorldError {
+    /// The store.
+    #[error("--store: {0}")]
+    Store(#[from] spotlane::redis::OpenError),
+    /// A host.
+    #[error("a host did not start: {0}")]
+    Start(#[from] StartError),
+    /// Hosts or actors did not get ready.
+    #[error(
+        "the hosts did not get ready: {0}; with --store redis://… check that the server answers"
+    )]
+    Ready(#[from] Error),
+}
+
+/// Three hosts with their actors.
+#[derive(Debug)]
+pub(crate) struct World {
+    hosts: Vec<Host>,
+    actors: Vec<String>,
+    /// Where the mover believes each actor to be. Held only for one look or change. A leaf lock.
+    places: Mutex<Vec<Place>>,
+    store: &'static str,
+}
+
+/// Where an actor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the host of this index.
+    At(u32),
+    /// On its way.
+    Moving,
+}
+
+impl World {
+    /// Starts the hosts, creates the actors and gives them their state.
+    ///
+    /// # Errors
+    /// [`WorldError`].
+    pub(crate) async fn start(args: &DemoArgs, run: u64) -> Result<Self, WorldError> {
+        let stores = Stores::open(
+            &args.store,
+            &format!("spotlane-demo-{run}"),
+            Duration::from_secs(3),
+        )?;
+        let mut hosts = Vec::new();
+        for index in 0..HOSTS {
+            let host = Host::builder()
+                .mesh("demo")
+                .node_id(format!("host-{index}"))
+                .actor(Policy::preserve(CounterAdapter), Counter::default);
+            hosts.push(stores.give(host).start().await?);
+        }
+        for host in &hosts {
+            host.wait_for_peers(hosts.len() - 1, MEET_TIMEOUT).await?;
+        }
+        let actors = (0..args.actors)
+            .map(|index| format!("counter-{index}"))
+            .collect();
+        let mut world = Self {
+            hosts,
+            actors,
+            places: Mutex::default(),
+            store: stores.name(),
+        };
+        let places: Vec<Place> = stream::iter(0..args.actors)
+            .map(|actor| world.prepare(actor, args.state))
+            .buffered(PREPARED_AT_ONCE)
+            .try_collect()
+            .await?;
+        world.places = Mutex::new(places);
+        Ok(world)
+    }
+
+    async fn prepare(&self, actor: u32, state: u64) -> Result<Place, Error> {
+        let id = self.id(actor);
+        self.host(actor).actors().create::<Counter>(id).await?;
+        let call = self
+            .host(actor)
+            .actor(id)
+            .request("blob", Json(Blob { bytes: state }));
+        call.reply::<Json<Blob>>().await?;
+        self.find(actor).await
+    }
+
+    /// The host of this index; larger ones start over.
+    pub(crate) fn host(&self, index: u32) -> &Host {
+        let count = u32::try_from(self.hosts.len()).unwrap_or(1);
+        let index = usize::try_from(index.checked_rem(count).unwrap_or(0)).unwrap_or(0);
+        &self.hosts[index]
+    }
+
+    /// The id of an actor.
+    pub(crate) fn id(&self, actor: u32) -> &str {
+        usize::try_from(actor)
+            .ok()
+            .and_then(|actor| self.actors.get(actor))
+            .map_or("", String::as_str)
+    }
+
+    /// What the store is.
+    pub(crate) fn store(&self) -> &'static str {
+        self.store
+    }
+
+    /// Asks the store where an actor is.
+    pub(crate) async fn find(&self, actor: u32) -> Result<Place, Error> {
+        let found = self.host(0).actors().find(self.id(actor)).await?;
+        let at = found.and_then(|found| {
+            self.hosts
+                .iter()
+                .position(|host| host.node_id() == found.node())
+        });
+        Ok(at
+            .and_then(|at| u32::try_from(at).ok())
+            .map_or(Place::Moving, Place::At))
+    }
+
+    /// Takes an actor for a move: where it is, unless it is moving.
+    pub(crate) fn take(&self, actor: u32) -> Option<u32> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = usize::try_from(actor)
+            .ok()
+            .and_then(|actor| places.get_mut(actor))?;
+        match *place {
+            Place::At(host) => {
+                *place = Place::Moving;
+                Some(host)
+            }
+            Place::Moving => None,
+        }
+    }
+
+    /// Records where an actor is now.
+    pub(crate) fn put(&self, actor: u32, place: Place) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = usize::try_from(actor)
+            .ok()
+            .and_then(|actor| places.get_mut(actor))
+        {
+            *slot = place;
+        }
+    }
+
+    /// Moves an actor that was taken.
+    ///
+    /// # Errors
+    /// It did not move, or nobody knows.
+    pub(crate) async fn relocate(&self, actor: u32, from: u32, to: u32) -> Result<(), Error> {
+        let target = self.host(to).node_id();
+        self.host(from).relocate(self.id(actor), target).await
+    }
+
+    /// Ends the hosts in order.
+    pub(crate) async fn shutdown(self) {
+        futures_util::future::join_all(self.hosts.iter().map(|host| host.shutdown(None))).await;
+    }
+}

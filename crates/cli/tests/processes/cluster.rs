@@ -1,0 +1,222 @@
+//! Real node processes on a real Redis: start, status, orderly and other ends.
+
+use std::time::Duration;
+
+use spotlane::redis::{RedisOptions, RedisRelocation, RedisStore};
+use spotlane::{Host, Json, Settings};
+use spotlane_counter::{Add, Added, Counter, Log};
+use spotlane_redis_testkit::Server;
+
+use crate::common::{FAST_SETTINGS, Folder, Node, err, out, spotlane};
+
+pub(crate) fn config(name: &str, redis: &Server) -> String {
+    format!(
+        "[node]\nname = \"{name}\"\n[admin]\nlisten = \"http://127.0.0.1:0\"\n[store]\nurl = \
+         \"{}\"\n{FAST_SETTINGS}",
+        redis.url()
+    )
+}
+
+/// A host in this process that calls the actors of the nodes and takes none itself.
+pub(crate) async fn caller(redis: &Server, mut settings: Settings) -> Host {
+    settings.placement_weight = 0;
+    let options = RedisOptions::new(redis.url(), "spotlane");
+    Host::builder()
+        .mesh("main")
+        .node_id("caller")
+        .settings(settings)
+        .location_store(RedisStore::open(&options).unwrap())
+        .relocation_store(RedisRelocation::open(&options).unwrap())
+        .start()
+        .await
+        .unwrap()
+}
+
+/// Asks again until the answer is right; panics with the last one after a while.
+pub(crate) fn eventually<T: std::fmt::Debug>(
+    mut ask: impl FnMut() -> T,
+    is_right: impl Fn(&T) -> bool,
+) -> T {
+    let mut last = ask();
+    for _ in 0..200 {
+        if is_right(&last) {
+            return last;
+        }
+        // Sleep: leases of other processes end by the clock of their store.
+        std::thread::park_timeout(Duration::from_millis(50));
+        last = ask();
+    }
+    panic!("still {last:?}");
+}
+
+fn peers(node: &Node) -> Vec<String> {
+    let status = node.status();
+    let connected = status["peers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|peer| peer["state"] == "connected");
+    connected
+        .map(|peer| peer["node"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn nodes_find_each_other_and_notice_who_left() {
+    let redis = Server::start().unwrap();
+    let folder = Folder::new();
+    let start = |name: &str| Node::start(&folder, name, &config(name, &redis));
+    let (first, mut second, mut third) = (start("a"), start("b"), start("c"));
+    eventually(|| peers(&first), |peers| peers.len() == 2);
+    assert_eq!(first.get("/readyz").0, 200);
+
+    // One leaves in order and is gone at once; the other is killed and gone with its lease.
+    assert!(second.terminate().success(), "{}", second.log());
+    eventually(|| peers(&first), |peers| peers == &["c"]);
+    third.kill();
+    eventually(|| peers(&first), Vec::is_empty);
+    assert_eq!(first.get("/readyz").0, 200, "{}", first.log());
+}
+
+#[test]
+fn a_node_ends_with_its_leash() {
+    let folder = Folder::new();
+    let text = "[admin]\nlisten = \"http://127.0.0.1:0\"\n[store]\nurl = \"memory\"\n";
+    let mut node = Node::start(&folder, "a", text);
+    assert_eq!(node.status()["state"], "serving");
+    assert!(node.release().success(), "{}", node.log());
+}
+
+#[test]
+fn a_node_that_others_reach_asks_for_its_token() {
+    let folder = Folder::new();
+    let text = "[admin]\nlisten = \"http://0.0.0.0:0\"\ntoken = \"0123456789abcdef\"\n[store]\nurl = \"memory\"\n";
+    let mut node = Node::start(&folder, "a", text);
+    node.admin = node.admin.replace("0.0.0.0", "127.0.0.1");
+    assert_eq!(node.get("/healthz").0, 200);
+    assert_eq!(node.get("/v1/status").0, 401);
+    let status = |token: &str| {
+        let output = crate::common::program()
+            .args(["status", "--json", "--admin", &node.admin])
+            .env("SPOTLANE_TOKEN", token)
+            .output()
+            .unwrap();
+        output.status.code()
+    };
+    assert_eq!(status("0123456789abcdef"), Some(0));
+    assert_eq!(status("0123456789abcdee"), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_find_move_and_drain() {
+    let redis = Server::start().unwrap();
+    let folder = Folder::new();
+    let nodes = ["a", "b"].map(|name| Node::start(&folder, name, &config(name, &redis)));
+    let caller = caller(&redis, Settings::default()).await;
+    caller
+        .wait_for_peers(2, Duration::from_secs(20))
+        .await
+        .unwrap();
+    for node in &nodes {
+        eventually(|| peers(node), |peers| peers.len() == 2);
+    }
+    for index in 0..8 {
+        let id = format!("counter {index}");
+        caller.actors().create::<Counter>(&id).await.unwrap();
+        let add = caller.actor(&id).request(
+            "add",
+            Json(Add {
+                n: index,
+                tag: "t".to_owned(),
+                ..Add::default()
+            }),
+        );
+        add.await.unwrap();
+    }
+    let find = |node: &Node| -> serde_json::Value {
+        let output = spotlane(&[
+            "find",
+            "actor",
+            "counter 3",
+            "--json",
+            "--admin",
+            &node.admin,
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        serde_json::from_str(&out(&output)).unwrap()
+    };
+    let owner = find(&nodes[0])["node"].as_str().unwrap().to_owned();
+    let (from, to) = if owner == "a" {
+        (&nodes[0], &nodes[1])
+    } else {
+        (&nodes[1], &nodes[0])
+    };
+
+    // The wrong node says which is the right one; the right one moves it.
+    let relocate = |node: &Node| {
+        spotlane(&[
+            "relocate",
+            "actor",
+            "counter 3",
+            "--to",
+            &to.name,
+            "--admin",
+            &node.admin,
+        ])
+    };
+    let refused = relocate(to);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err(&refused).contains(&format!("lives on {}", from.name)),
+        "{}",
+        err(&refused)
+    );
+    let moved = relocate(from);
+    assert_eq!(moved.status.code(), Some(0), "{}", err(&moved));
+    assert_eq!(find(&nodes[0])["node"], to.name.as_str());
+    let add = caller.actor("counter 3").request(
+        "add",
+        Json(Add {
+            n: 4,
+            ..Add::default()
+        }),
+    );
+    let Json(Added { total, node }) = add.reply().await.unwrap();
+    assert_eq!((total, node), (7, to.name.clone()));
+
+    let drained = spotlane(&["drain", "--admin", &from.admin]);
+    assert_eq!(
+        drained.status.code(),
+        Some(0),
+        "{} {}",
+        err(&drained),
+        from.log()
+    );
+    assert_eq!(from.status()["actors"], 0);
+    assert_eq!(from.status()["state"], "relocated");
+    assert_eq!(from.get("/readyz").0, 503);
+    assert_eq!(to.status()["actors"], 8);
+    let (code, metrics) = from.get("/metrics");
+    assert_eq!(code, 200);
+    assert!(
+        metrics.contains("zlink_relocation_interruption_bucket"),
+        "{metrics}"
+    );
+
+    // Nobody is left who could take them.
+    let blocked = spotlane(&["drain", "--seconds", "2", "--admin", &to.admin]);
+    assert_eq!(blocked.status.code(), Some(1));
+    assert!(
+        err(&blocked).contains("8 objects are still there"),
+        "{}",
+        err(&blocked)
+    );
+    for index in 0..8 {
+        let log = caller
+            .actor(format!("counter {index}"))
+            .request("log", Json(Log::default()));
+        let Json(tags): Json<Vec<String>> = log.reply().await.unwrap();
+        assert_eq!(tags, ["t"]);
+    }
+    caller.shutdown(None).await;
+}

@@ -1,0 +1,311 @@
+//! The tasks of one lane: opening, reading, and the writing that nobody else did.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::BytesMut;
+use spotlane_mesh_proto::Machine as _;
+use spotlane_mesh_proto::link::{LinkEvent, Outcome, ordinary, reply_outcome};
+use spotlane_mesh_proto::pending::Request;
+use spotlane_mesh_proto::zmp::{
+    Connection, ConnectionEffect, ConnectionEvent, Frames, Lane, Message,
+};
+use spotlane_types::id::Endpoint;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use super::LinkCore;
+use super::inbox::{Item, Offered};
+use crate::config::Scheme;
+use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
+use crate::stream::{Incoming, Stream};
+
+/// Records that one link hands up before others get their turn (TR-53).
+const TURN_RECORDS: u32 = 64;
+/// The least room to read into.
+const READ_BYTES_MIN: usize = 16 * 1024;
+/// The usual room to read into.
+const READ_BYTES: usize = 64 * 1024;
+
+impl LinkCore {
+    /// Dials one lane; the outcome is an event of the machine.
+    pub(super) fn open(self: &Arc<Self>, lane: Lane) {
+        let core = Arc::clone(self);
+        self.node.spawn(async move {
+            let dialled = tokio::select! {
+                biased;
+                _ = core.ended() => return,
+                dialled = core.dial() => dialled,
+            };
+            match dialled {
+                Ok((stream, incoming)) => core.run_dialled(lane, stream, incoming).await,
+                Err(error) => {
+                    core.not_dialled(&error);
+                    core.apply(LinkEvent::OpenFailed(lane));
+                }
+            }
+        });
+    }
+
+    fn not_dialled(&self, error: &io::Error) {
+        let endpoint = self.address.as_ref().map(ToString::to_string);
+        if let Some(Ok(endpoint)) = endpoint.map(|text| Endpoint::new(&text)) {
+            let error = error.kind();
+            let diagnostic = Diagnostic::NotDialled { endpoint, error };
+            self.node.inbound.on_diagnostic(diagnostic);
+        }
+    }
+
+    async fn dial(&self) -> io::Result<(Arc<Stream>, Incoming)> {
+        let Some(address) = &self.address else {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        };
+        let tcp = TcpStream::connect((&address.host[..], address.port)).await?;
+        match (address.scheme, &self.node.config.tls) {
+            (Scheme::Tcp, _) => Stream::plain(tcp),
+            (Scheme::Tls, Some(tls)) => Stream::secure(tcp, tls.dial(&address.host)?).await,
+            (Scheme::Tls, None) => Err(io::Error::other("no TLS settings")),
+        }
+    }
+
+    async fn run_dialled(self: &Arc<Self>, lane: Lane, stream: Arc<Stream>, incoming: Incoming) {
+        self.lane(lane).open(Arc::clone(&stream));
+        self.apply(LinkEvent::Opened(lane));
+        self.run_lane(lane, stream, incoming).await;
+    }
+
+    /// Reads and writes one lane until it is over. The machine has its connection already.
+    pub(crate) async fn run_lane(
+        self: &Arc<Self>,
+        lane: Lane,
+        stream: Arc<Stream>,
+        incoming: Incoming,
+    ) {
+        let connection = self.lock().link.detach(lane);
+        let Some(connection) = connection else {
+            // The link has ended meanwhile.
+            stream.close();
+            return;
+        };
+        let reader = Reader {
+            core: Arc::clone(self),
+            lane,
+            connection,
+            incoming,
+            effects: Vec::new(),
+            ended: Vec::new(),
+        };
+        // Both end with the socket: its close wakes either of them.
+        tokio::join!(self.lane(lane).run(stream), reader.run());
+    }
+}
+
+/// Reads one lane.
+struct Reader {
+    core: Arc<LinkCore>,
+    lane: Lane,
+    connection: Connection,
+    incoming: Incoming,
+    effects: Vec<ConnectionEffect>,
+    ended: Vec<Ended>,
+}
+
+/// A request whose reply came, who waits for it, and the reply.
+type Ended = ((Request, oneshot::Sender<Outcome>), Frames);
+
+impl Reader {
+    async fn run(mut self) {
+        let most = self.core.node.config.bounds.receive_bytes;
+        let mut buffer = BytesMut::new();
+        loop {
+            self.wait_for_room().await;
+            if buffer.capacity() < READ_BYTES_MIN {
+                buffer.reserve(most.clamp(READ_BYTES_MIN, READ_BYTES));
+            }
+            let read = self.read(&mut buffer).await;
+            let now = self.core.node.clock().now();
+            let over = match read {
+                Some(Ok(0) | Err(_)) => {
+                    let closed = ConnectionEvent::Closed;
+                    self.connection.on_event(now, closed, &mut self.effects);
+                    true
+                }
+                Some(Ok(_)) => {
+                    let bytes = buffer.split().freeze();
+                    let received = ConnectionEvent::Received(bytes);
+                    self.connection.on_event(now, received, &mut self.effects);
+                    false
+                }
+                None => {
+                    self.connection.on_deadline(now, &mut self.effects);
+                    false
+                }
+            };
+            let ended = self
+                .effects
+                .iter()
+                .any(|it| matches!(it, ConnectionEffect::End(_)));
+            self.take_in().await;
+            if over || ended {
+                break;
+            }
+        }
+        self.core.drain().await;
+    }
+
+    /// Does not read what nobody would take: the host has paused, or the peer does not read the
+    /// answers that its requests would cause.
+    async fn wait_for_room(&self) {
+        if self.lane != Lane::Application {
+            return;
+        }
+        while self.core.inbox.is_paused() {
+            self.core.inbox.go.notified().await;
+            self.core.drain().await;
+        }
+        self.core.completion.room().await;
+    }
+
+    /// `None` when the handshake took too long.
+    async fn read(&mut self, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
+        match self.connection.next_deadline() {
+            None => Some(self.incoming.read(buffer).await),
+            Some(deadline) => {
+                let wait = self.core.node.clock().until(deadline);
+                let read = tokio::time::timeout(wait, self.incoming.read(buffer)).await;
+                read.ok()
+            }
+        }
+    }
+
+    /// Hands up what came. Records of an admitted peer go straight to the host; everything else is
+    /// for the machine.
+    async fn take_in(&mut self) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let direct = match self.lane {
+            Lane::Application => self.core.peer_link(),
+            Lane::Completion => None,
+        };
+        match direct {
+            Some(from) if self.core.inbox.begin() => self.deliver(&from).await,
+            None if self.lane == Lane::Completion && self.core.run().is_some() => {
+                self.complete();
+                self.core.drain().await;
+            }
+            Some(_) | None => {
+                let effects = std::mem::take(&mut self.effects);
+                self.core.apply(LinkEvent::Decoded(self.lane, effects));
+                self.core.drain().await;
+            }
+        }
+    }
+
+    /// Ends the requests that replies came for. The machine is locked once for all of them, and none
+    /// is read under its lock.
+    fn complete(&mut self) {
+        let mut others = Vec::new();
+        let mut ended = std::mem::take(&mut self.ended);
+        {
+            let mut state = self.core.lock();
+            for effect in self.effects.drain(..) {
+                match effect {
+                    ConnectionEffect::Message(Message::Reply { sequence, payload }) => {
+                        // TR-41: without a request, it is dropped.
+                        let request = state.link.take_request(sequence).ok();
+                        let waiter = state.waiting.take(sequence);
+                        ended.extend(request.zip(waiter).map(|it| (it, payload)));
+                    }
+                    other => others.push(other),
+                }
+            }
+        }
+        for ((request, waiter), payload) in ended.drain(..) {
+            // A caller that went away has given the request up.
+            waiter.send(reply_outcome(&request, &payload)).ok();
+        }
+        self.ended = ended;
+        if !others.is_empty() {
+            self.core.apply(LinkEvent::Decoded(self.lane, others));
+        }
+    }
+
+    async fn deliver(&mut self, from: &PeerLink) {
+        // What was left in the queue came before.
+        self.core.drain_kept().await;
+        for lane in Lane::ALL {
+            self.core.lane(lane).cork();
+        }
+        let mut turn = 0_u32;
+        let mut offered = if self.core.inbox.is_paused() {
+            Offered::Paused
+        } else {
+            Offered::Taken
+        };
+        // The memory of the list is used again.
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            let effect = match effect {
+                ConnectionEffect::Message(message) => match ordinary(message) {
+                    Ok((record, answer)) => {
+                        offered = match offered {
+                            Offered::Taken => self.core.offer_record(from.clone(), record, answer),
+                            Offered::Paused => {
+                                self.core.queue_record(from, record, answer);
+                                Offered::Paused
+                            }
+                        };
+                        turn = turn.saturating_add(1);
+                        if turn.is_multiple_of(TURN_RECORDS) {
+                            self.core.flush();
+                            tokio::task::yield_now().await;
+                        }
+                        continue;
+                    }
+                    Err(message) => ConnectionEffect::Message(message),
+                },
+                other @ (ConnectionEffect::Write(_)
+                | ConnectionEffect::Ready(_)
+                | ConnectionEffect::Dropped(_)
+                | ConnectionEffect::End(_)) => other,
+            };
+            self.core.apply(LinkEvent::Decoded(self.lane, vec![effect]));
+            self.core.drain_kept().await;
+        }
+        self.effects = effects;
+        for lane in Lane::ALL {
+            self.core.lane(lane).uncork();
+        }
+        self.core.finish_drain().await;
+    }
+}
+
+impl LinkCore {
+    /// Keeps a record for a host that has paused.
+    fn queue_record(
+        self: &Arc<Self>,
+        from: &PeerLink,
+        record: spotlane_wire::Record,
+        answer: Option<spotlane_mesh_proto::zmp::Sequence>,
+    ) {
+        let reply = answer.map(|sequence| {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+            ReplyHandle::new(Arc::clone(self), from.node_generation(), sequence)
+        });
+        let received = Received {
+            from: from.clone(),
+            record,
+            reply,
+        };
+        self.inbox.push(Item::Record(Box::new(received)));
+    }
+
+    /// Writes what a turn of deliveries has left in both lanes.
+    fn flush(&self) {
+        for lane in Lane::ALL {
+            self.lane(lane).flush_now();
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What goes out on a link.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use spotlane_mesh_proto::link::{
+    Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
+};
+use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
+use spotlane_mesh_proto::zmp::{Sequence, Size};
+use spotlane_types::generation::NodeGeneration;
+use spotlane_wire::Record;
+use spotlane_wire::command::reply::Reply;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::{LinkCore, State};
+use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
+use crate::out::{Done, Flush, Full, NotQueued, Queue, Room};
+use crate::tracked::Tracked;
+
+/// Whether the caller has named the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It named the peer; the link was looked up.
+    ToPeer,
+    /// It named this link, with this run of the peer (TR-93).
+    Pinned(NodeGeneration),
+}
+
+/// Whether the caller wants to know what becomes of a record.
+#[derive(Debug)]
+pub(crate) enum Charge {
+    Untracked,
+    Tracked,
+}
+
+/// A request that was taken; as a future it gives its end.
+///
+/// Cancel safety: dropped early, the request is given up. If it was sent, the peer may act on it all
+/// the same.
+pub struct Asked {
+    core: Arc<LinkCore>,
+    outcome: oneshot::Receiver<Outcome>,
+    id: SubmitId,
+    timeout: Duration,
+    ended: bool,
+}
+
+impl Future for Asked {
+    type Output = Result<Reply, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        self.ended = true;
+        let timeout = self.timeout;
+        Poll::Ready(match outcome {
+            Ok(Outcome::Reply(reply)) => Ok(*reply),
+            Ok(Outcome::PeerError(errno)) => Err(RequestError::PeerError { errno }),
+            Ok(Outcome::BrokenReply) => Err(RequestError::BrokenReply),
+            Ok(Outcome::TimedOut) => Err(RequestError::TimedOut { timeout }),
+            Ok(Outcome::RunEnded) => Err(RequestError::RunEnded),
+            // Whatever else ends it, the reply is not known.
+            Ok(_) | Err(_) => Err(RequestError::LinkEnded),
+        })
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // The id names this request alone, so a cancel that comes too late changes nothing.
+        if !self.ended {
+            self.core.apply(LinkEvent::Cancel(self.id));
+        }
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("id", &self.id)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LinkCore {
+    fn check(&self, how: How) -> Result<(), NotSubmitted> {
+        if self.node.is_stopping() {
+            return Err(NotSubmitted::Shutdown);
+        }
+        match how {
+            How::ToPeer => Ok(()),
+            How::Pinned(run) if self.run() == Some(run) => Ok(()),
+            How::Pinned(_) => Err(NotSubmitted::OtherConnection),
+        }
+    }
+
+    pub(crate) fn submit_tracked(
+        &self,
+        record: &Record,
+        how: How,
+    ) -> Result<Tracked, NotSubmitted> {
+        let tracked = self.submit(record, how, Charge::Tracked)?;
+        // A tracked submit that was taken has its receiver.
+        Ok(tracked.unwrap_or_else(|| Tracked::new(0, oneshot::channel().1)))
+    }
+
+    /// Waits for room, then queues the record.
+    pub(crate) async fn send(
+        &self,
+        record: Record,
+        how: How,
+        within: Option<Duration>,
+    ) -> Result<(), SendError> {
+        let most = self.node.config.send_timeout;
+        let within = within.map_or(most, |within| within.min(most));
+        let mut deadline = None;
+        loop {
+            let why = match self.submit(&record, how, Charge::Untracked) {
+                Ok(_) => return Ok(()),
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return Err(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + within);
+            if timeout_at(deadline, self.application.room()).await.is_err() {
+                return Err(SendError::DeadlineExceeded {
+                    record: Box::new(record),
+                    waited: within,
+                });
+            }
+        }
+    }
+
+    /// Waits for room, sends the request, waits for its end.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        record: Record,
+        how: How,
+        timeout: Duration,
+    ) -> Result<Reply, RequestError> {
+        let not_sent = |error| Err(RequestError::NotSent(error));
+        let waited = timeout.min(self.node.config.send_timeout);
+        let mut start = None;
+        loop {
+            // EX-268: each stage gets what is left.
+            let left = start.map_or(timeout, |start: Instant| {
+                timeout.saturating_sub(start.elapsed())
+            });
+            let why = match self.ask(&record, how, left) {
+                Ok(asked) => {
+                    drop(record);
+                    return asked.await;
+                }
+                Err(why) => why,
+            };
+            let NotSubmitted::Full { .. } = why else {
+                let record = Box::new(record);
+                return not_sent(SendError::Refused(Refused { record, why }));
+            };
+            let deadline = *start.get_or_insert_with(Instant::now) + waited;
+            if timeout_at(deadline, self.application.room()).await.is_err() {
+                let record = Box::new(record);
+                return not_sent(SendError::DeadlineExceeded { record, waited });
+            }
+        }
+    }
+
+    /// Waits for room in the budgets, then queues the chunk.
+    pub(crate) async fn send_bulk(
+        &self,
+        record: Record,
+        run: NodeGeneration,
+    ) -> Result<Tracked, Refused> {
+        let mut record = record;
+        loop {
+            match self.submit_bulk(record, run) {
+                Ok(tracked) => return Ok(tracked),
+                Err(BulkError::Refused(refused)) => return Err(refused),
+                Err(BulkError::BudgetFull {
+                    record: back,
+                    charge,
+                    ..
+                }) => {
+                    record = *back;
+                    self.budget.room(charge).await;
+                }
+            }
+        }
+    }
+
+    /// Queues a record of class one-way or relocation.
+    pub(crate) fn submit(
+        &self,
+        record: &Record,
+        how: How,
+        charge: Charge,
+    ) -> Result<Option<Tracked>, NotSubmitted> {
+        self.check(how)?;
+        let mut tracked = None;
+        let done = |size: Size| match charge {
+            Charge::Untracked => None,
+            Charge::Tracked => {
+                let (tell, written) = oneshot::channel();
+                tracked = Some(Tracked::new(size.charge, written));
+                Some(Done {
+                    tell: Some(tell),
+                    charge: None,
+                })
+            }
+        };
+        let act = {
+            // Under the lock of the machine, so that the order of the lane is that of the submits.
+            let mut state = self.lock();
+            // One-way records end with their submit, so they need no id of their own.
+            let id = SubmitId::new(u64::MAX);
+            let write = |queue: &mut Queue<'_>| state.link.send_to(id, record, None, queue);
+            let act = self.application.write(Room::Bounded, done, write);
+            act.map_err(|why| not_queued(how, why))?
+        };
+        self.application.act(act, Flush::Soon);
+        Ok(tracked)
+    }
+
+    /// Queues a chunk, if the budgets allow (RL-131).
+    pub(crate) fn submit_bulk(
+        &self,
+        record: Record,
+        run: NodeGeneration,
+    ) -> Result<Tracked, BulkError> {
+        let how = How::Pinned(run);
+        let refused = |record, why| {
+            let record = Box::new(record);
+            Err(BulkError::Refused(Refused { record, why }))
+        };
+        if let Err(why) = self.check(how) {
+            return refused(record, why);
+        }
+        let mut state = self.lock();
+        let sent = state
+            .link
+            .send(SubmitId::new(u64::MAX), &record, None, None);
+        let parts = match sent {
+            Ok(parts) => parts,
+            Err(why) => {
+                drop(state);
+                return refused(record, refusal(how, why));
+            }
+        };
+        let charge = match self.budget.take(parts.charge()) {
+            Ok(charge) => charge,
+            Err(full) => {
+                return Err(BulkError::BudgetFull {
+                    record: Box::new(record),
+                    charge: parts.charge(),
+                    in_flight: full.in_flight,
+                    max: full.max,
+                });
+            }
+        };
+        let (tell, written) = oneshot::channel();
+        let done = Done {
+            tell: Some(tell),
+            charge: Some(charge),
+        };
+        self.application.push_bulk(&parts, done);
+        Ok(Tracked::new(parts.charge(), written))
+    }
+
+    /// Queues a request and enters it into the table of those that wait.
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        record: &Record,
+        how: How,
+        timeout: Duration,
+    ) -> Result<Asked, NotSubmitted> {
+        self.check(how)?;
+        let Some(question) = question_of(record) else {
+            return Err(NotSubmitted::Misused(class_of(record)));
+        };
+        let deadline = self.node.clock().now().after(timeout);
+        let awaits = Awaits {
+            correlation: question.correlation,
+            kind: question.kind,
+            deadline,
+        };
+        let mut state = self.lock();
+        let State {
+            link,
+            waiting,
+            armed,
+            ..
+        } = &mut *state;
+        let id = link.next_id();
+        let write = |queue: &mut Queue<'_>| link.send_to(id, record, Some(awaits), queue);
+        let act = self.application.write(Room::Bounded, |_| None, write);
+        let act = act.map_err(|why| not_queued(how, why))?;
+        let (waiter, outcome) = oneshot::channel();
+        // Both tables count the same requests, so the sequence is that of the id.
+        waiting.push(waiter);
+        // Nobody else waits, so nobody else is about to send: go at once.
+        let flush = if waiting.len() == 1 {
+            Flush::Now
+        } else {
+            Flush::Soon
+        };
+        let early = armed.is_none_or(|armed| deadline < armed);
+        drop(state);
+        if early {
+            self.alarm.notify_one();
+        }
+        self.application.act(act, flush);
+        Ok(Asked {
+            core: Arc::clone(self),
+            outcome,
+            id,
+            timeout,
+            ended: false,
+        })
+    }
+
+    /// Queues the answer to a request of the peer.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        sequence: Sequence,
+        reply: Reply,
+    ) -> Result<(), NotAnswered> {
+        let reply = Record::Reply(reply);
+        let alone = self.unanswered.load(Ordering::Relaxed) <= 1;
+        let sent = {
+            let mut state = self.lock();
+            let write = |queue: &mut Queue<'_>| state.link.reply_into(sequence, &reply, queue);
+            self.completion.write(Room::Always, |_| None, write)
+        };
+        let why = match sent {
+            Ok(act) => {
+                let flush = if alone { Flush::Now } else { Flush::Soon };
+                self.completion.act(act, flush);
+                return Ok(());
+            }
+            Err(why) => not_queued(How::ToPeer, why),
+        };
+        match reply {
+            Record::Reply(reply) => Err(NotAnswered {
+                reply: Box::new(reply),
+                why,
+            }),
+            // It was made of a reply.
+            _ => Ok(()),
+        }
+    }
+
+    /// A request of the peer has been answered, or never will be.
+    pub(crate) fn answered(&self) {
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives a record that was not taken back to its caller.
+pub(crate) fn refused<T>(taken: Result<T, NotSubmitted>, record: Record) -> Result<T, Refused> {
+    taken.map_err(|why| Refused {
+        record: Box::new(record),
+        why,
+    })
+}
+
+fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {
+    match (why, how) {
+        (NotQueued::Full(Full { charge, max }), _) => NotSubmitted::Full { charge, max },
+        (NotQueued::Refused(why), _) => refusal(how, why),
+        (NotQueued::Closed, How::ToPeer) => NotSubmitted::NotConnected,
+        (NotQueued::Closed, How::Pinned(_)) => NotSubmitted::OtherConnection,
+    }
+}
+
+fn refusal(how: How, refusal: Refusal) -> NotSubmitted {
+    match (refusal, how) {
+        (Refusal::TooLarge { bytes, max }, _) => NotSubmitted::TooLarge { bytes, max },
+        (Refusal::Encode(error), _) => NotSubmitted::Encode(error),
+        (Refusal::Misused(class), _) => NotSubmitted::Misused(class),
+        (Refusal::NotTaken(NotTaken::Full { max }), _) => NotSubmitted::TooManyRequests { max },
+        (Refusal::OtherConnection, _) | (_, How::Pinned(_)) => NotSubmitted::OtherConnection,
+        // A link that is not used any more, or over: the peer has none, or will have another one.
+        (_, How::ToPeer) => NotSubmitted::NotConnected,
+    }
+}

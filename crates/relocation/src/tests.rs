@@ -1,0 +1,5 @@
+//! Whole moves: both machines over a simulated network.
+
+mod behavior;
+mod moves;
+mod prop;

@@ -1,0 +1,217 @@
+//! A reserved Actor becomes ready on this node: factory, decision, commit, opening (RL-84 to RL-86).
+
+use std::sync::Arc;
+
+use spotlane_lane::Backlog;
+use spotlane_location::authority::{ReservedObject, TerminalRecord};
+use spotlane_location::directory::Candidate;
+use spotlane_types::id::{ActorId, PacketName};
+use spotlane_types::kind::ActorAuthorityState;
+use spotlane_wire::authority::AuthorityObject;
+use tokio::sync::oneshot;
+
+use crate::actor::{ActorRef, Decision};
+use crate::cell::{Cell, Work};
+use crate::clock::Deadline;
+use crate::core::Core;
+use crate::create::tenure_of;
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::registry::ActorType;
+use crate::slots::{Live, Slot, Unit};
+
+/// Shows that the row says that this host is the owner; only its commit makes one (EX-187).
+pub(crate) struct RowCommitted(());
+
+/// How an activation ended.
+#[derive(Debug)]
+pub(crate) enum Activated {
+    Created {
+        actor: ActorRef,
+        reply: Option<Payload>,
+    },
+    Rejected {
+        reply: Option<Payload>,
+    },
+}
+
+/// The packet name under which a creation request travels.
+#[expect(clippy::expect_used, reason = "a constant")]
+pub(crate) fn request_name() -> PacketName {
+    PacketName::new("$create").expect("legal")
+}
+
+/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85).
+///
+/// # Errors
+/// What went wrong; the row is missing again then, unless the store did not answer.
+pub(crate) async fn activate(
+    core: &Arc<Core>,
+    node: &Candidate,
+    reserved: ReservedObject,
+    request: Option<Payload>,
+    terminal: Option<TerminalRecord>,
+    deadline: &Deadline,
+) -> Result<Activated, Error> {
+    // RL-314: a permit is waited for; none free fails nothing.
+    let _permit = core
+        .activations
+        .acquire()
+        .await
+        .map_err(|_| Error::shutting_down())?;
+    let prepared = prepare(core, &reserved, request, deadline).await;
+    let give_back = || {
+        let until = core
+            .deadline(core.settings.all.default_request_timeout)
+            .location();
+        abort(core, node, &reserved, until)
+    };
+    let (staged, decision) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            give_back().await;
+            return Err(error);
+        }
+    };
+    if !decision.accepted {
+        drop(staged);
+        give_back().await;
+        return Ok(Activated::Rejected {
+            reply: decision.reply,
+        });
+    }
+    let actor = staged.live.unit.reference.clone();
+    staged
+        .commit(core, node, &reserved, terminal, deadline)
+        .await?;
+    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    Ok(Activated::Created {
+        actor,
+        reply: decision.reply,
+    })
+}
+
+/// The reservation goes and its capacity with it. What cannot be given back now is released by whoever meets it after
+/// this host's lease (ST-74).
+async fn abort(
+    core: &Core,
+    node: &Candidate,
+    reserved: &ReservedObject,
+    until: spotlane_location::Monotonic,
+) {
+    let Ok(held) = core.held() else { return };
+    let aborted = core
+        .repository
+        .abort(&held, node, reserved, None, until)
+        .await;
+    if let Err(error) = aborted {
+        tracing::warn!(target: "spotlane::runtime::placement", %error, "a reservation was not given back");
+    }
+}
+
+/// An Actor that is there and must not run yet.
+struct Staged {
+    live: Arc<Live>,
+    backlog: Backlog<Cell, RowCommitted>,
+}
+
+async fn prepare(
+    core: &Arc<Core>,
+    reserved: &ReservedObject,
+    request: Option<Payload>,
+    deadline: &Deadline,
+) -> Result<(Staged, Decision), Error> {
+    let name = &reserved.row().allocation.stable_type;
+    let actor_type = core.types.get(name);
+    let actor_type = actor_type
+        .ok_or_else(|| Error::not_found(format!("actor type {name} is not registered here")))?;
+    let staged = stage(core, actor_type, reserved)?;
+    let (decided, decision) = oneshot::channel();
+    let work = Work::Create { request, decided };
+    let run = staged.backlog.run_lifecycle(work);
+    let left = deadline.left().unwrap_or_default();
+    tokio::time::timeout(left, run)
+        .await
+        .map_err(|_| Error::deadline("on_create did not end in time"))??;
+    let gone = |_| Error::internal("on_create ended without a decision");
+    let decision = decision.await.map_err(gone)??;
+    Ok((staged, decision))
+}
+
+fn stage(
+    core: &Arc<Core>,
+    actor_type: &Arc<ActorType>,
+    reserved: &ReservedObject,
+) -> Result<Staged, Error> {
+    let AuthorityObject::Actor { actor } = &reserved.payload().object else {
+        return Err(Error::internal("the reserved object is no actor"));
+    };
+    let id: ActorId = actor.actor_id.clone();
+    let reference = ActorRef {
+        id,
+        generation: reserved.row().object_generation,
+        mesh: core.identity.mesh.clone(),
+        node: core.identity.rid.clone(),
+    };
+    let actor = actor_type.make()?;
+    let tenure = tenure_of(reserved);
+    let unit = Arc::new(Unit::new(core, Arc::clone(actor_type), reference, tenure));
+    let cell = Cell {
+        actor,
+        unit: Arc::clone(&unit),
+    };
+    let backlog = core.cells.stage::<RowCommitted>(cell);
+    let lane = backlog.lane().ok_or_else(Error::shutting_down)?;
+    Ok(Staged {
+        live: Live::new(unit, lane, None),
+        backlog,
+    })
+}
+
+impl Staged {
+    /// Commit, route, timers, opening: in this order. A message that arrives between commit and opening waits in the
+    /// lane (EX-110).
+    async fn commit(
+        self,
+        core: &Arc<Core>,
+        node: &Candidate,
+        reserved: &ReservedObject,
+        terminal: Option<TerminalRecord>,
+        deadline: &Deadline,
+    ) -> Result<(), Error> {
+        let live = self.live;
+        let unit = Arc::clone(&live.unit);
+        let mut payload = reserved.payload().clone();
+        if let AuthorityObject::Actor { actor } = &mut payload.object {
+            actor.state = ActorAuthorityState::Ready;
+        }
+        let slot = Slot::Live(Arc::clone(&live));
+        core.slots.change(unit.id(), |_| (Some(slot), ()));
+        let until = deadline.location();
+        let committed = match core.held() {
+            Ok(held) => core
+                .repository
+                .commit(&held, node, reserved, &payload, terminal, until)
+                .await
+                .map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        match committed {
+            Ok(row) => live.set_row(row),
+            Err(error) => {
+                core.slots.remove_live(&live);
+                return Err(error);
+            }
+        }
+        start_timers(core, &live);
+        drop(self.backlog.open(RowCommitted(()), None));
+        Ok(())
+    }
+}
+
+/// EX-230: the timers that the type declares.
+fn start_timers(core: &Core, live: &Live) {
+    for (name, settings) in &live.unit.actor_type.timers {
+        live.unit.start_timer(core, &live.lane, name, *settings);
+    }
+}

@@ -1,0 +1,148 @@
+//! An Actor in its lane: what one turn does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spotlane_lane::{Clock as _, HandlerError, KeepGate, Lane, Monotonic, Owner, Spot, Tick, Turn};
+use spotlane_wire::relocation::PendingTimerTick;
+use tokio::sync::oneshot;
+
+use crate::actor::Decision;
+use crate::context::Context;
+use crate::core::Core;
+use crate::error::Error;
+use crate::message::Message;
+use crate::payload::Payload;
+use crate::registry::ErasedActor;
+use crate::slots::Unit;
+
+/// The owner of an Actor's lane.
+///
+/// An Actor of an Entry Spot is a relocation unit of its own (R§3), so its lane has the policy of a unit: `Spot`, the one
+/// that can be sealed. Its handlers keep the gate while they wait (EX-33).
+pub(crate) struct Cell {
+    pub(crate) actor: Box<dyn ErasedActor>,
+    pub(crate) unit: Arc<Unit>,
+}
+
+/// One item of an Actor's lane.
+pub(crate) enum Work {
+    /// A message of the application.
+    Message(Box<Message>),
+    /// The decision about a new Actor (RL-43).
+    Create {
+        request: Option<Payload>,
+        decided: oneshot::Sender<Result<Decision, Error>>,
+    },
+    /// A tick that was queued at the former owner (EX-245).
+    Tick(Box<PendingTimerTick>),
+}
+
+impl Owner for Cell {
+    type Policy = Spot;
+    type Waits = KeepGate;
+    type Item = Work;
+    type Reply = ();
+
+    async fn handle(turn: &mut Turn<'_, Self>, work: Work) -> Result<(), HandlerError> {
+        match work {
+            Work::Message(message) => deliver(turn, *message).await,
+            Work::Create { request, decided } => {
+                let Some(mut context) = context(turn) else {
+                    return Ok(());
+                };
+                let decision = turn.state().actor.on_create(&mut context, request).await;
+                // A creator that went away does not want it.
+                drop(decided.send(decision));
+                Ok(())
+            }
+            Work::Tick(pending) => match thaw_tick(turn, &pending) {
+                Some(tick) => Self::on_tick(turn, tick).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn on_tick(turn: &mut Turn<'_, Self>, tick: Tick) -> Result<(), HandlerError> {
+        let Some(mut context) = context(turn) else {
+            return Ok(());
+        };
+        let name = Arc::clone(&tick.name);
+        let Some(call) = turn.state().actor.tick(&mut context, tick) else {
+            return Err(HandlerError::new(format!("no handler for timer {name:?}")));
+        };
+        call.await.map_err(|error| {
+            tracing::debug!(target: "spotlane::runtime::handler", kind = %error.kind(), "a timer callback failed");
+            HandlerError::new(error)
+        })
+    }
+}
+
+/// The tick with its indices; its period is that of the timer that was restored with it.
+fn thaw_tick(turn: &mut Turn<'_, Cell>, pending: &PendingTimerTick) -> Option<Tick> {
+    let unit = Arc::clone(&turn.state().unit);
+    let core = unit.core()?;
+    let now = core.clock.now();
+    let late = core.clock.unix().get();
+    let late = late.saturating_sub(pending.scheduled_at_unix_milliseconds.get());
+    let scheduled = now
+        .since_origin()
+        .saturating_sub(Duration::from_millis(late));
+    let mut tick = Tick::restored(
+        Arc::from(pending.timer_name.as_str()),
+        unit.period_of(pending),
+    );
+    tick.delivery_index = pending.delivery_index.get();
+    tick.schedule_index = pending.scheduled_index.get();
+    tick.skipped_ticks = pending.skipped_ticks.get();
+    tick.scheduled_at = Monotonic::from_origin(scheduled);
+    tick.started_at = now;
+    Some(tick)
+}
+
+/// `None` when the host is gone, and the Actor with it.
+fn context(turn: &mut Turn<'_, Cell>) -> Option<Context> {
+    let lane: Lane<Cell> = turn.lane();
+    let unit = Arc::clone(&turn.state().unit);
+    let core: Arc<Core> = unit.core()?;
+    Some(Context::new(core, unit, lane))
+}
+
+async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
+    let wants = message.wants();
+    let Message {
+        name,
+        payload,
+        reply,
+        ..
+    } = message;
+    // EX-301: cancelled before its handler began.
+    if reply.is_abandoned() {
+        return Ok(());
+    }
+    let Some(mut context) = context(turn) else {
+        return Ok(());
+    };
+    // RL-284: past the admission deadline no message starts.
+    if !context.core().admits() {
+        reply.answer(&name, Err(Error::unavailable(NOT_ADMITTED)));
+        return Ok(());
+    }
+    let Some(call) = turn.state().actor.call(&mut context, wants, &name, payload) else {
+        // The text is made for whoever waits; a one-way message is recorded.
+        tracing::debug!(target: "spotlane::runtime::handler", handler = %name, "no such handler");
+        let error = Error::not_found(format!("no handler {:?} of this kind", name.as_str()));
+        reply.answer(&name, Err(error));
+        return Ok(());
+    };
+    let outcome = call.await;
+    if let Err(error) = &outcome {
+        tracing::debug!(target: "spotlane::runtime::handler", kind = %error.kind(), "a handler failed");
+    }
+    reply.answer(&name, outcome);
+    Ok(())
+}
+
+/// What a caller is told past the admission deadline (EX-107).
+pub(crate) const NOT_ADMITTED: &str =
+    "the owner lease of the host is past its admission deadline; try again later";

@@ -1,0 +1,93 @@
+//! What a handler may do besides changing its Actor.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spotlane_lane::Lane;
+use spotlane_types::id::{ActorId, NodeRid, TimerName};
+
+use crate::actor::ActorRef;
+use crate::calls::{ActorHandle, Caller};
+use crate::cell::Cell;
+use crate::core::Core;
+use crate::error::Error;
+use crate::handlers::Every;
+use crate::host::Host;
+use crate::slots::Unit;
+
+/// The surroundings of a running handler: who the Actor is, and the way to others.
+///
+/// A call made here knows which Actor makes it: a request to oneself, which could never be answered, is refused at once
+/// (EX-37).
+pub struct Context {
+    core: Arc<Core>,
+    unit: Arc<Unit>,
+    lane: Lane<Cell>,
+}
+
+impl Context {
+    pub(crate) fn new(core: Arc<Core>, unit: Arc<Unit>, lane: Lane<Cell>) -> Self {
+        Self { core, unit, lane }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The address of this Actor.
+    pub fn id(&self) -> &ActorId {
+        self.unit.id()
+    }
+
+    /// This incarnation of the Actor, on this node.
+    pub fn actor_ref(&self) -> &ActorRef {
+        &self.unit.reference
+    }
+
+    /// The node that the handler runs on.
+    pub fn node(&self) -> &NodeRid {
+        &self.core.identity.rid
+    }
+
+    /// The host, for creating and finding other Actors.
+    pub fn host(&self) -> Host {
+        Host::of(Arc::clone(&self.core))
+    }
+
+    /// Another Actor, wherever it is.
+    pub fn actor(&self, id: impl AsRef<str>) -> ActorHandle {
+        ActorHandle::new(
+            Arc::clone(&self.core),
+            id.as_ref(),
+            Caller::Actor(Arc::clone(&self.unit)),
+        )
+    }
+
+    /// Starts a timer of this Actor, or starts it anew (EX-232). Its ticks go to the handler that was registered with
+    /// [`Handlers::on_tick`](crate::Handlers::on_tick) under the same name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOperation`](crate::ErrorKind::InvalidOperation): the period is zero, the catch-up limit out of
+    /// range, or the name empty or too long.
+    pub fn start_timer(&self, name: &str, every: Every) -> Result<(), Error> {
+        TimerName::new(name)?;
+        let settings = every.settings()?;
+        let name = Arc::from(name);
+        self.unit
+            .start_timer(&self.core, &self.lane, &name, settings);
+        Ok(())
+    }
+
+    /// Ends a timer: no callback of it starts any more. `false` when there is none of this name.
+    pub fn cancel_timer(&self, name: &str) -> bool {
+        self.unit.cancel_timer(name)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("actor", &self.unit.reference)
+            .finish_non_exhaustive()
+    }
+}

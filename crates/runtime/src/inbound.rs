@@ -1,0 +1,434 @@
+//! What comes in from other nodes, and where it goes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use spotlane_lane::{JobPermit, JobSource, Refusal};
+use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+use spotlane_types::count::{Correlation, ReplyRouteId};
+use spotlane_types::id::{ActorId, NodeRid, PacketName};
+use spotlane_types::kind::{FailureCode, TerminalResult};
+use spotlane_wire::Record;
+use spotlane_wire::command::message::{ActorRequest, ActorSend};
+use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
+use spotlane_wire::payload::ApplicationPayload;
+use spotlane_wire::reference::ActorRouteFence;
+
+use crate::cell::{NOT_ADMITTED, Work};
+use crate::control;
+use crate::core::Core;
+use crate::error::Error;
+use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
+use crate::payload::Payload;
+use crate::relocation;
+use crate::slots::{Live, Slot};
+
+/// Takes the records of all peers.
+pub(crate) struct Dispatcher {
+    core: Weak<Core>,
+    /// One source of jobs for each peer (EX-123). A leaf lock.
+    ingress: Mutex<HashMap<NodeRid, Ingress>>,
+}
+
+/// Where a peer stands with its permits.
+enum Ingress {
+    /// Its next record may ask.
+    Ready(JobSource, Option<JobPermit>),
+    /// A task waits for a permit, and resumes the connection when it has one.
+    Waiting,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::downgrade(core),
+            ingress: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// EX-120: a permit before the record is taken; `None` when the record has to wait for one.
+    fn permit(self: &Arc<Self>, core: &Arc<Core>, link: &PeerLink) -> Option<JobPermit> {
+        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = ingress
+            .entry(link.peer().clone())
+            .or_insert_with(|| Ingress::Ready(core.jobs.source(), None));
+        let Ingress::Ready(source, kept) = entry else {
+            return None;
+        };
+        if let Some(permit) = kept.take().or_else(|| source.try_reserve()) {
+            return Some(permit);
+        }
+        let Ingress::Ready(mut source, _) = std::mem::replace(entry, Ingress::Waiting) else {
+            return None;
+        };
+        drop(ingress);
+        let (this, link) = (Arc::clone(self), link.clone());
+        core.tasks.spawn(async move {
+            let permit = source.reserve().await;
+            let ready = Ingress::Ready(source, Some(permit));
+            let mut ingress = this.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+            let old = ingress.insert(link.peer().clone(), ready);
+            drop(ingress);
+            drop(old);
+            link.resume();
+        });
+        None
+    }
+}
+
+/// The dispatcher as the mesh owns it.
+pub(crate) struct Inlet(pub(crate) Arc<Dispatcher>);
+
+impl Inbound for Inlet {
+    fn on_record(&self, received: Received) -> Flow {
+        let Some(core) = self.0.core.upgrade() else {
+            return Flow::Continue;
+        };
+        match received.record {
+            Record::ActorSend(_) | Record::ActorRequest(_) => {
+                let Some(permit) = self.0.permit(&core, &received.from) else {
+                    return Flow::Later(Box::new(received));
+                };
+                take_message(&core, received, permit)
+            }
+            _ => {
+                control::take(&core, received);
+                Flow::Continue
+            }
+        }
+    }
+
+    fn on_peer(&self, link: &PeerLink, event: PeerEvent) {
+        let Some(core) = self.0.core.upgrade() else {
+            return;
+        };
+        if let PeerEvent::Lost { reason } = &event {
+            tracing::info!(target: "spotlane::runtime::mesh", %reason, "zlink.runtime.mesh_node.peer_changed");
+            let mut ingress = self
+                .0
+                .ingress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let gone = ingress.remove(link.peer());
+            drop(ingress);
+            drop(gone);
+        } else {
+            tracing::info!(target: "spotlane::runtime::mesh", "zlink.runtime.mesh_node.peer_changed");
+        }
+        control::peer_changed(&core, link, &event);
+    }
+}
+
+/// A received message, apart from its address.
+fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
+    let Received {
+        from: link,
+        record,
+        reply,
+    } = received;
+    let (fence, operation, hops, actor, metadata, payload, reply) = match record {
+        Record::ActorSend(ActorSend {
+            operation,
+            message_follow_hop_count,
+            source_actor,
+            target_actor,
+            metadata,
+            payload,
+            ..
+        }) => (
+            target_actor,
+            operation,
+            message_follow_hop_count,
+            source_actor,
+            metadata,
+            payload,
+            ReplyTo::NOBODY,
+        ),
+        Record::ActorRequest(ActorRequest {
+            correlation,
+            operation,
+            message_follow_hop_count,
+            source_actor,
+            target_actor,
+            metadata,
+            payload,
+            ..
+        }) => (
+            target_actor,
+            operation,
+            message_follow_hop_count,
+            source_actor,
+            metadata,
+            payload,
+            ReplyTo::remote(MeshAnswer {
+                handle: reply?,
+                correlation,
+            }),
+        ),
+        _ => return None,
+    };
+    let (name, payload) = Payload::from_wire(payload);
+    let from = Origin::Peer(Box::new(PeerOrigin {
+        node: link.peer().clone(),
+        node_generation: link.node_generation(),
+        actor,
+        operation,
+        hops,
+    }));
+    let message = Box::new(Message::new(name, payload, metadata, from, reply));
+    Some((fence, message, link))
+}
+
+/// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
+fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow {
+    let Some((fence, message, link)) = unpack(received) else {
+        return Flow::Continue;
+    };
+    if let Err(error) = core.must_take_messages() {
+        refuse(message, error);
+        return Flow::Continue;
+    }
+    if !is_for_this_run(core, &fence) {
+        refuse_stale(message);
+        return Flow::Continue;
+    }
+    let (mut permit, mut message) = (Some(permit), message);
+    // Again when the slot changed hands in between (RL-170); each change ends the one before it.
+    for _ in 0..CHANGES_MAX {
+        let id = &fence.actor.actor_id;
+        message = match core.slots.get(id) {
+            Some(Slot::Live(live)) => match enqueue(core, &live, message, permit.take(), &link) {
+                Taken::Yes => return Flow::Continue,
+                Taken::Waits => return Flow::Pause,
+                Taken::No(message) => message,
+            },
+            // EX-131: what is held holds no permit.
+            Some(Slot::Arriving(unit)) => match unit.hold(message) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
+            Some(Slot::Leaving(unit)) => match unit.hold(message) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
+            Some(Slot::Follow(route)) => {
+                relocation::forward(core, &route, message, Some(&fence));
+                return Flow::Continue;
+            }
+            None => break,
+        };
+    }
+    refuse_stale(message);
+    Flow::Continue
+}
+
+/// How often a slot may change hands while one message looks for its place.
+const CHANGES_MAX: usize = 8;
+
+/// What became of a message that was offered to a lane.
+enum Taken {
+    Yes,
+    /// It waits for room, and its connection with it.
+    Waits,
+    /// The lane has ended; something else stands in its place, or will.
+    No(Box<Message>),
+}
+
+fn enqueue(
+    core: &Arc<Core>,
+    live: &Arc<Live>,
+    message: Box<Message>,
+    permit: Option<JobPermit>,
+    link: &PeerLink,
+) -> Taken {
+    if !core.admits() {
+        refuse(message, Error::unavailable(NOT_ADMITTED));
+        return Taken::Yes;
+    }
+    let bytes = message.payload_bytes();
+    let work = Work::Message(message);
+    let (reason, work) = match permit {
+        Some(permit) => match live.lane.enqueue_job(permit, work, bytes) {
+            Ok(()) => return Taken::Yes,
+            // EX-102: who waits for room holds no permit.
+            Err(refused) => (refused.reason().clone(), refused.into_item().0),
+        },
+        None => match live.lane.enqueue_with_payload_bytes(work, bytes) {
+            Ok(()) => return Taken::Yes,
+            Err(refused) => (refused.reason().clone(), refused.into_item()),
+        },
+    };
+    let Work::Message(message) = work else {
+        return Taken::Yes;
+    };
+    if reason.is_full() {
+        wait_for_room(core, Arc::clone(live), message, Some(link.clone()));
+        return Taken::Waits;
+    }
+    if matches!(reason, Refusal::Ended) {
+        return Taken::No(message);
+    }
+    refuse(message, Error::from(&reason));
+    Taken::Yes
+}
+
+/// Finds the place of a message that a driver gave back: a transfer, which no limit refuses (EX-98).
+pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
+    let mut message = message;
+    for _ in 0..CHANGES_MAX {
+        message = match core.slots.get(id) {
+            Some(Slot::Live(live)) => {
+                let bytes = message.payload_bytes();
+                let work = Work::Message(message);
+                let Err(refused) = live.lane.enqueue_with_payload_bytes(work, bytes) else {
+                    return;
+                };
+                let full = refused.reason().is_full();
+                let Work::Message(message) = refused.into_item() else {
+                    return;
+                };
+                if full {
+                    return wait_for_room(core, live, message, None);
+                }
+                message
+            }
+            Some(Slot::Arriving(unit)) => match unit.hold(message) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
+            Some(Slot::Leaving(unit)) => match unit.hold(message) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
+            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            None => break,
+        };
+    }
+    refuse_stale(message);
+}
+
+/// RL-169: the receiving owner checks itself, not the incarnation.
+fn is_for_this_run(core: &Core, fence: &ActorRouteFence) -> bool {
+    let lease = core.lease.held();
+    fence.target_node_rid == core.identity.rid
+        && fence.target_node_generation == core.identity.generation
+        && lease
+            .is_some_and(|held| held.lease().generation() == fence.expected_owner_lease_generation)
+}
+
+/// The connection pauses, so the order of its messages stays; the sender is held back by TCP.
+fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link: Option<PeerLink>) {
+    let mut source = core.jobs.source();
+    core.tasks.spawn(async move {
+        let bytes = message.payload_bytes();
+        let work = Work::Message(message);
+        if let Err(refused) = live.lane.submit_job(&mut source, work, bytes).await {
+            let error = Error::from(refused.reason());
+            if let Work::Message(message) = refused.into_item() {
+                refuse(message, error);
+            }
+        }
+        if let Some(link) = link {
+            link.resume();
+        }
+    });
+}
+
+pub(crate) fn refuse(message: Box<Message>, error: Error) {
+    let Message { name, reply, .. } = *message;
+    if !reply.is_wanted() {
+        tracing::trace!(target: "spotlane::runtime::dispatch", kind = %error.kind(), "zlink.dispatch_error");
+    }
+    reply.answer(&name, Err(error));
+}
+
+/// RL-153, RL-169: the sender's route is old; its next call looks again.
+pub(crate) fn refuse_stale(message: Box<Message>) {
+    let mut message = message;
+    match message.reply.take() {
+        Some(Route::Remote(answer)) => answer.stale(),
+        other => {
+            tracing::trace!(target: "spotlane::runtime::dispatch", reason = "stale_target", "zlink.dispatch_error");
+            drop(other);
+        }
+    }
+}
+
+/// The way back over the connection of a request.
+struct MeshAnswer {
+    handle: ReplyHandle,
+    correlation: Correlation,
+}
+
+impl Answer for MeshAnswer {
+    fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome) {
+        let wire = |payload: Payload| payload.into_wire(name.cloned().unwrap_or_else(reply_name));
+        let (result, code, payload) = match outcome.and_then(wire) {
+            Ok(payload) => (TerminalResult::Ok, FailureCode::None, Some(payload)),
+            Err(error) => {
+                let (result, code) = error.kind().to_wire();
+                (result, code, None)
+            }
+        };
+        send_reply(
+            self.handle,
+            self.correlation,
+            result,
+            code,
+            ReplyTail::None,
+            payload,
+        );
+    }
+
+    fn stale(self: Box<Self>) {
+        let code = FailureCode::ActorLocationStale;
+        let result = code.terminal_result().unwrap_or(TerminalResult::Conflict);
+        send_reply(
+            self.handle,
+            self.correlation,
+            result,
+            code,
+            ReplyTail::None,
+            None,
+        );
+    }
+
+    fn route(&self) -> ReplyRouteId {
+        // The correlation is what its source calls it, on one connection and for its whole run.
+        ReplyRouteId::new(self.correlation.get()).unwrap_or(ReplyRouteId::MIN)
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a constant")]
+pub(crate) fn reply_name() -> PacketName {
+    PacketName::new("$reply").expect("legal")
+}
+
+/// Answers a request; a link that is gone takes its requests with it (TR-61).
+pub(crate) fn send_reply(
+    handle: ReplyHandle,
+    correlation: Correlation,
+    terminal_result: TerminalResult,
+    failure_code: FailureCode,
+    tail: ReplyTail,
+    payload: Option<ApplicationPayload>,
+) {
+    let reply = Reply {
+        correlation,
+        outcome: ReplyOutcome {
+            terminal_result,
+            failure_code,
+            tail,
+        },
+        payload,
+    };
+    if let Err(error) = handle.answer(reply) {
+        tracing::debug!(target: "spotlane::runtime::dispatch", %error, "a reply was not sent");
+    }
+}
+
+/// Answers a request with an error.
+pub(crate) fn send_error(handle: ReplyHandle, correlation: Correlation, error: &Error) {
+    let (result, code) = error.kind().to_wire();
+    send_reply(handle, correlation, result, code, ReplyTail::None, None);
+}

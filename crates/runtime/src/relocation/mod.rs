@@ -1,0 +1,206 @@
+//! Live moves: one driver per unit and side, running the pure machines of `spotlane-relocation`.
+//!
+//! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
+
+mod emit;
+mod follow;
+mod freeze;
+mod host;
+mod inbox;
+mod links;
+mod moving;
+mod pending;
+mod rows;
+mod source;
+mod target;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spotlane_mesh::{PeerEvent, PeerLink};
+use spotlane_relocation::identity::ConnectionId;
+use spotlane_relocation::settings::RelocationSettings;
+use spotlane_relocation::source::SourceEvent;
+use spotlane_relocation::target::TargetEvent;
+use spotlane_types::id::ActorId;
+use spotlane_wire::Record;
+use spotlane_wire::relocation::RelocationObject;
+
+pub(crate) use follow::{FollowRoute, forward};
+pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
+pub(crate) use host::{HostMove, run as relocate_host};
+pub(crate) use moving::relocate;
+pub(crate) use pending::{CallKey, Pending, Registered};
+use pending::{take_confirmation, take_relay};
+pub(crate) use source::SourceUnit;
+pub(crate) use target::TargetUnit;
+
+use crate::core::Core;
+use crate::settings::Settings;
+use links::Links;
+
+/// The moves of a host, and the connections that they use.
+pub(crate) struct Moves {
+    pub(crate) settings: RelocationSettings,
+    links: Links,
+    /// Units that leave. A leaf lock.
+    sources: Mutex<HashMap<ActorId, Arc<SourceUnit>>>,
+    /// Objects that come, have come, or are remembered (RL-353). A leaf lock.
+    targets: Mutex<HashMap<ActorId, Arc<TargetUnit>>>,
+}
+
+impl Moves {
+    pub(crate) fn new(settings: RelocationSettings) -> Self {
+        Self {
+            settings,
+            links: Links::default(),
+            sources: Mutex::new(HashMap::new()),
+            targets: Mutex::new(HashMap::new()),
+        }
+    }
+
+    fn sources(&self) -> MutexGuard<'_, HashMap<ActorId, Arc<SourceUnit>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn targets(&self) -> MutexGuard<'_, HashMap<ActorId, Arc<TargetUnit>>> {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source(&self, object: &RelocationObject) -> Option<Arc<SourceUnit>> {
+        let RelocationObject::Actor { actor, .. } = object else {
+            return None;
+        };
+        self.sources().get(&actor.actor_id).cloned()
+    }
+
+    fn target(&self, object: &RelocationObject) -> Option<Arc<TargetUnit>> {
+        let RelocationObject::Actor { actor, .. } = object else {
+            return None;
+        };
+        self.targets().get(&actor.actor_id).cloned()
+    }
+
+    /// How many units are on their way out.
+    pub(crate) fn leaving(&self) -> usize {
+        self.sources().len()
+    }
+
+    /// Tells an arrived unit that its object has left or ended here.
+    pub(crate) fn tenure_ended(&self, id: &ActorId) {
+        let target = self.targets().get(id).cloned();
+        if let Some(target) = target {
+            target.push(TargetEvent::TenureEnded);
+        }
+    }
+
+    /// RL-222: the shutdown was sealed; units that have not begun do not begin.
+    pub(crate) fn shut_down(&self) {
+        let sources: Vec<_> = self.sources().values().cloned().collect();
+        for source in sources {
+            source.push(SourceEvent::Shutdown);
+        }
+        let targets: Vec<_> = self.targets().values().cloned().collect();
+        for target in targets {
+            target.push(TargetEvent::Shutdown);
+        }
+    }
+}
+
+/// The machine's settings out of the host's.
+///
+/// # Errors
+/// The text of what is out of range.
+pub(crate) fn settings_of(settings: &Settings) -> Result<RelocationSettings, String> {
+    let chunk = u32::try_from(settings.relocation_payload_chunk_limit).unwrap_or(u32::MAX);
+    RelocationSettings::builder()
+        .cutover_wait(settings.relocation_cutover_wait_timeout)
+        .seal_timeout(settings.session_relocation_seal_timeout)
+        .chunk_limit(chunk)
+        .in_flight_budget(settings.relocation_in_flight_payload_budget)
+        .node_in_flight_budget(settings.relocation_node_in_flight_payload_budget)
+        .follow_duration(settings.message_follow_duration)
+        .restore_validity(settings.relocation_restore_validity)
+        .polling_interval(settings.polling_interval)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// Takes a record of a move, in the receive step of its connection. Gives back what belongs to none.
+pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<Record> {
+    let connection: ConnectionId = core.moves.links.id(link);
+    match record {
+        Record::RelocationReady(ready) => match core.moves.source(&ready.object) {
+            Some(source) => source.push(SourceEvent::Ready(Box::new(ready))),
+            None => ignored("no such move leaves here"),
+        },
+        Record::RelocationFailed(failed) => match core.moves.source(&failed.object) {
+            Some(source) => source.push(SourceEvent::Failed(Box::new(failed))),
+            None => ignored("no such move leaves here"),
+        },
+        Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
+        Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
+            Some(target) => target.push(TargetEvent::Chunk {
+                connection,
+                chunk: Box::new(chunk),
+            }),
+            // TGT-37
+            None => ignored("no such move comes here"),
+        },
+        Record::RelocationData(relay) => match core.moves.target(&relay.object) {
+            Some(target) => target.push(TargetEvent::Relay {
+                connection,
+                relay: Box::new(relay),
+            }),
+            None => ignored("no such move comes here"),
+        },
+        Record::RelocationCutover(cutover) => match core.moves.target(&cutover.object) {
+            Some(target) => target.push(TargetEvent::Cutover {
+                connection,
+                cutover: Box::new(cutover),
+            }),
+            None => ignored("no such move comes here"),
+        },
+        Record::ActorLeft(left) => {
+            // WR-58, OP-2: a hint to read at once.
+            let source = core.moves.sources().get(&left.actor.actor_id).cloned();
+            if let Some(source) = source {
+                source.push(SourceEvent::CommitHint);
+            }
+        }
+        Record::ReplyRelay(relay) => take_relay(core, link, relay),
+        Record::ReplyRelayAck(ack) => take_confirmation(core, &ack),
+        other => return Some(other),
+    }
+    None
+}
+
+fn ignored(reason: &'static str) {
+    tracing::trace!(target: "spotlane::runtime::relocation", reason, "ignored");
+}
+
+/// A connection has come or gone: every unit that may use it hears of it.
+pub(crate) fn peer_changed(core: &Core, link: &PeerLink, event: &PeerEvent) {
+    match event {
+        PeerEvent::Admitted { .. } => {
+            let id = core.moves.links.id(link);
+            for source in core.moves.sources().values() {
+                if source.is_to(link) {
+                    source.push(SourceEvent::ConnectionReady(id));
+                }
+            }
+        }
+        PeerEvent::Lost { .. } => {
+            let Some(id) = core.moves.links.forget(link) else {
+                return;
+            };
+            for source in core.moves.sources().values() {
+                source.push(SourceEvent::ConnectionLost(id));
+            }
+            for target in core.moves.targets().values() {
+                target.push(TargetEvent::ConnectionLost(id));
+            }
+        }
+        _ => {}
+    }
+}

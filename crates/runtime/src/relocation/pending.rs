@@ -1,0 +1,280 @@
+//! Requests whose answer may come from elsewhere: their object moved while they waited (RL-260 to RL-269).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use spotlane_mesh::PeerLink;
+use spotlane_types::count::ReplyRouteId;
+use spotlane_types::generation::{NodeGeneration, OwnerLeaseGeneration};
+use spotlane_types::id::{NodeRid, OperationId, OwnerId, PacketName};
+use spotlane_types::kind::{FailureCode, ReplyRelayAckStatus, TerminalResult};
+use spotlane_wire::Record;
+use spotlane_wire::command::reply::{ReplyRelay, ReplyRelayAck, ReplyRelayContext};
+use spotlane_wire::frozen::FrozenSource;
+use spotlane_wire::reference::RequestSourceFence;
+use tokio::sync::{Notify, oneshot};
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::message::{Answer, Outcome};
+use crate::payload::Payload;
+
+/// What names a request for the run of its source: both, and both words of the operation (RL-260).
+pub(crate) type CallKey = (OperationId, ReplyRouteId);
+
+/// The calls of this host that a relayed reply may end, and the relayed replies that wait for their confirmation.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// One slot per call, taken once (EX-270). A leaf lock.
+    calls: Mutex<HashMap<CallKey, oneshot::Sender<Outcome>>>,
+    /// Replies of ours that were relayed and not confirmed. A leaf lock.
+    relayed: Mutex<HashMap<CallKey, Arc<Notify>>>,
+}
+
+impl Pending {
+    fn calls(&self) -> MutexGuard<'_, HashMap<CallKey, oneshot::Sender<Outcome>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a call before it is sent (EX-272).
+    pub(crate) fn register(&self, key: CallKey, sender: oneshot::Sender<Outcome>) {
+        let mut calls = self.calls();
+        // Callers that gave up are noticed here; nobody else tells.
+        if calls.len() >= SWEEP_FROM && calls.len().is_power_of_two() {
+            calls.retain(|_, sender| !sender.is_closed());
+        }
+        let old = calls.insert(key, sender);
+        drop(calls);
+        drop(old);
+    }
+
+    /// Takes a call out: only the taker ends it (EX-270).
+    pub(crate) fn take(&self, key: &CallKey) -> Option<oneshot::Sender<Outcome>> {
+        self.calls().remove(key)
+    }
+
+    fn relayed(&self) -> MutexGuard<'_, HashMap<CallKey, Arc<Notify>>> {
+        self.relayed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// From how many calls on those that nobody waits for are looked for.
+const SWEEP_FROM: usize = 1024;
+
+/// Takes a registered call out when its caller ends otherwise.
+pub(crate) struct Registered<'a> {
+    pub(crate) pending: &'a Pending,
+    pub(crate) key: CallKey,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        drop(self.pending.take(&self.key));
+    }
+}
+
+/// The node behind a frozen source.
+pub(crate) fn node_of(
+    source: &FrozenSource,
+) -> (&NodeRid, NodeGeneration, &OwnerId, OwnerLeaseGeneration) {
+    let (FrozenSource::Node {
+        source_node_rid,
+        source_node_generation,
+        source_owner_id,
+        source_owner_lease_generation,
+    }
+    | FrozenSource::Spot {
+        source_node_rid,
+        source_node_generation,
+        source_owner_id,
+        source_owner_lease_generation,
+        ..
+    }
+    | FrozenSource::Actor {
+        source_node_rid,
+        source_node_generation,
+        source_owner_id,
+        source_owner_lease_generation,
+        ..
+    }
+    | FrozenSource::BoundSession {
+        source_node_rid,
+        source_node_generation,
+        source_owner_id,
+        source_owner_lease_generation,
+        ..
+    }) = source;
+    (
+        source_node_rid,
+        *source_node_generation,
+        source_owner_id,
+        *source_owner_lease_generation,
+    )
+}
+
+/// The way back to the caller of a request that came with a moved object.
+pub(crate) struct RelayAnswer {
+    pub(crate) core: Arc<Core>,
+    pub(crate) source: FrozenSource,
+    pub(crate) key: CallKey,
+    /// Why it is relayed; the same for every request of the move but the sequence.
+    pub(crate) context: ReplyRelayContext,
+}
+
+impl Answer for RelayAnswer {
+    fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome) {
+        let Self {
+            core,
+            source,
+            key,
+            context,
+        } = *self;
+        end_call(&core, &source, key, context, name, outcome);
+    }
+
+    fn stale(self: Box<Self>) {
+        self.answer(None, Err(Error::unavailable("the actor has moved on")));
+    }
+
+    fn route(&self) -> ReplyRouteId {
+        self.key.1
+    }
+}
+
+/// Ends a request at its source: here, or by command 33 on its reply route (RL-265).
+pub(crate) fn end_call(
+    core: &Arc<Core>,
+    source: &FrozenSource,
+    key: CallKey,
+    context: ReplyRelayContext,
+    name: Option<&PacketName>,
+    outcome: Outcome,
+) {
+    let (rid, generation, owner, lease) = node_of(source);
+    if *rid == core.identity.rid && generation == core.identity.generation {
+        if let Some(sender) = core.pending.take(&key) {
+            // A caller that went away does not want it.
+            drop(sender.send(outcome));
+        }
+        return;
+    }
+    let wire = |payload: Payload| {
+        payload.into_wire(name.cloned().unwrap_or_else(crate::inbound::reply_name))
+    };
+    let (terminal_result, failure_code, payload) = match outcome.and_then(wire) {
+        Ok(payload) => (TerminalResult::Ok, FailureCode::None, Some(payload)),
+        Err(error) => {
+            let (result, failure) = error.kind().to_wire();
+            (result, failure, None)
+        }
+    };
+    let relay = ReplyRelay {
+        operation: key.0,
+        reply_route_id: key.1,
+        context,
+        terminal_result,
+        failure_code,
+        payload,
+    };
+    let confirmed = Arc::new(Notify::new());
+    core.pending.relayed().insert(key, Arc::clone(&confirmed));
+    let (task, rid, owner) = (Arc::clone(core), rid.clone(), owner.clone());
+    core.tasks.spawn(async move {
+        relay_until_confirmed(&task, &rid, (&owner, lease), relay, &confirmed).await;
+        task.pending.relayed().remove(&key);
+    });
+}
+
+/// RL-265: repeated until it is confirmed, or its source's lease has ended.
+async fn relay_until_confirmed(
+    core: &Core,
+    rid: &NodeRid,
+    source: (&OwnerId, OwnerLeaseGeneration),
+    relay: ReplyRelay,
+    confirmed: &Notify,
+) {
+    let mut wait = Duration::from_millis(250);
+    loop {
+        let sent = core
+            .mesh()
+            .ok()
+            .map(|mesh| mesh.submit(rid, Record::from(relay.clone())));
+        if let Some(Err(error)) = sent {
+            tracing::debug!(target: "spotlane::runtime::relocation", %error, "a relayed reply was not sent");
+        }
+        if tokio::time::timeout(wait, confirmed.notified())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        let (owner, lease) = source;
+        let lives = core
+            .directory
+            .nodes()
+            .iter()
+            .any(|node| node.lease().is_of(owner, lease));
+        if !lives {
+            return;
+        }
+        wait = wait.saturating_mul(2).min(Duration::from_secs(5));
+    }
+}
+
+/// Command 33: the answer to a call of this host (RL-266, RL-268).
+pub(crate) fn take_relay(core: &Core, link: &PeerLink, relay: ReplyRelay) {
+    let ReplyRelayContext::MaintenanceRelocation {
+        relocation,
+        coordinator,
+        ..
+    } = relay.context
+    else {
+        return;
+    };
+    let key = (relay.operation, relay.reply_route_id);
+    let status = match core.pending.take(&key) {
+        Some(sender) => {
+            let outcome = match Error::from_reply(relay.terminal_result, relay.failure_code) {
+                Some(error) => Err(error),
+                None => Ok(relay
+                    .payload
+                    .map_or_else(Payload::empty, |payload| Payload::from_wire(payload).1)),
+            };
+            drop(sender.send(outcome));
+            ReplyRelayAckStatus::TerminalReceived
+        }
+        None => ReplyRelayAckStatus::AlreadyTerminal,
+    };
+    let Some(held) = core.lease.held() else {
+        return;
+    };
+    let ack = ReplyRelayAck {
+        relocation,
+        coordinator,
+        operation: key.0,
+        reply_route_id: key.1,
+        request_source: RequestSourceFence {
+            source_owner_id: core.identity.owner.clone(),
+            source_owner_lease_generation: held.lease().generation(),
+            source_node_rid: core.identity.rid.clone(),
+            source_node_generation: core.identity.generation,
+        },
+        status,
+    };
+    if let Err(error) = link.submit(Record::from(ack)) {
+        tracing::debug!(target: "spotlane::runtime::relocation", %error, "a confirmation was not sent");
+    }
+}
+
+/// Command 46: the source has its answer.
+pub(crate) fn take_confirmation(core: &Core, ack: &ReplyRelayAck) {
+    let confirmed = core
+        .pending
+        .relayed()
+        .get(&(ack.operation, ack.reply_route_id))
+        .cloned();
+    if let Some(confirmed) = confirmed {
+        confirmed.notify_one();
+    }
+}

@@ -1,0 +1,672 @@
+//! The driver of a unit that leaves: runs the source machine and carries out what it asks for, in order.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
+use spotlane_mesh::{BulkError, NotSubmitted, PeerLink, SendError};
+use spotlane_relocation::Machine as _;
+use spotlane_relocation::identity::{AuthorityView, ConnectionId};
+use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
+use spotlane_relocation::source::{
+    CaptureFailure, CaptureOrder, CleanUpOutcome, MoveFailure, Source, SourceEffect, SourceEvent,
+    SourcePoint, SourceStage, SubmitOutcome,
+};
+use spotlane_relocation::unit::{MovePlan, PendingRequest};
+use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::id::NodeRid;
+use spotlane_types::kind::RelocationPolicyKind;
+use spotlane_types::time::Monotonic;
+use spotlane_wire::Record;
+use spotlane_wire::command::reply::ReplyRelayContext;
+use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use tokio::sync::oneshot;
+
+use super::follow::{self, FollowRoute};
+use super::inbox::{Inbox, Input};
+use super::{emit, freeze, pending, rows};
+use crate::cell::{Cell, Work};
+use crate::core::{Core, actor_key};
+use crate::error::Error;
+use crate::message::Message;
+use crate::slots::{Live, Slot};
+use crate::unwind::caught;
+
+/// A unit that leaves, as the rest of the host sees it.
+#[derive(Debug)]
+pub(crate) struct SourceUnit {
+    inbox: Inbox<SourceInput>,
+    target: NodeRid,
+    target_generation: spotlane_types::generation::NodeGeneration,
+}
+
+enum SourceInput {
+    Event(Box<SourceEvent>),
+    Sealed(Result<Box<SealGuard<Cell>>, SealError>),
+}
+
+impl SourceUnit {
+    pub(super) fn push(&self, event: SourceEvent) {
+        self.inbox.push(SourceInput::Event(Box::new(event)));
+    }
+
+    /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
+    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
+        self.inbox.hold(message)
+    }
+
+    /// Whether a connection leads to the very run that is the target.
+    pub(super) fn is_to(&self, link: &PeerLink) -> bool {
+        *link.peer() == self.target && link.node_generation() == self.target_generation
+    }
+}
+
+/// Starts the driver of a planned move; what comes back is the result of the operation.
+pub(super) fn start(
+    core: &Arc<Core>,
+    live: Arc<Live>,
+    target: NodeRid,
+    plan: Box<MovePlan>,
+) -> oneshot::Receiver<Result<(), MoveFailure>> {
+    let (finished, result) = oneshot::channel();
+    let unit = Arc::new(SourceUnit {
+        inbox: Inbox::new(),
+        target,
+        target_generation: plan.target.target_node_generation,
+    });
+    core.moves
+        .sources()
+        .insert(live.unit.id().clone(), Arc::clone(&unit));
+    let tenure = live.unit.tenure();
+    let actor = ActorRef {
+        actor_id: live.unit.id().clone(),
+        object_generation: tenure.object_generation,
+    };
+    let driver = Driver {
+        machine: Source::new(core.moves.settings),
+        events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
+        guard: None,
+        cancel_seal: None,
+        timers: Vec::new(),
+        left: None,
+        fence: freeze::fence(core, &actor, &tenure),
+        began: core.clock.elapsed(),
+        stays: false,
+        finished: Some(finished),
+        core: Arc::clone(core),
+        live,
+        unit,
+        plan,
+    };
+    emit::started(core.identity.mesh.as_str(), driver.policy());
+    core.tasks.spawn(driver.run());
+    result
+}
+
+struct Driver {
+    core: Arc<Core>,
+    live: Arc<Live>,
+    unit: Arc<SourceUnit>,
+    plan: Box<MovePlan>,
+    machine: Source,
+    /// What effects have led to; comes before everything that waits in the inbox.
+    events: VecDeque<SourceEvent>,
+    /// The sealed lane, from S0 to the boundary.
+    guard: Option<SealGuard<Cell>>,
+    cancel_seal: Option<oneshot::Sender<()>>,
+    /// The timers as they were captured, for the way back.
+    timers: Vec<CapturedTimer>,
+    /// The instance, from the boundary to the clean-up.
+    left: Option<Cell>,
+    /// The tenure that ends, as messages were addressed.
+    fence: ActorRouteFence,
+    began: Duration,
+    /// Whether the right to move the object was given back.
+    stays: bool,
+    finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
+}
+
+impl Driver {
+    fn policy(&self) -> &'static str {
+        match self.live.unit.actor_type.policy {
+            RelocationPolicyKind::Snapshot => "snapshot",
+            RelocationPolicyKind::Recreate | RelocationPolicyKind::Disabled => "recreate",
+        }
+    }
+
+    fn now(&self) -> Monotonic {
+        Monotonic::from_origin(self.core.clock.elapsed())
+    }
+
+    async fn run(mut self) {
+        let mut effects = Vec::new();
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                self.machine.on_event(self.now(), event, &mut effects);
+                self.carry_out(&mut effects).await;
+            }
+            if matches!(
+                self.machine.stage(),
+                SourceStage::SourceRunning | SourceStage::Ended
+            ) {
+                break;
+            }
+            match self.next_input().await {
+                Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
+                Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
+                Some(Input::Arrived(message)) => self.arrived(message),
+                None => {
+                    self.machine.on_deadline(self.now(), &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
+            }
+        }
+        self.end();
+    }
+
+    /// The next thing to do; `None` when the machine's deadline has come.
+    async fn next_input(&mut self) -> Option<Input<SourceInput>> {
+        let left = self
+            .machine
+            .next_deadline()
+            .map(|deadline| deadline.since(self.now()));
+        let inbox = &self.unit.inbox;
+        match left {
+            None => Some(inbox.pop().await),
+            Some(left) => tokio::time::timeout(left, inbox.pop()).await.ok(),
+        }
+    }
+
+    async fn carry_out(&mut self, effects: &mut Vec<SourceEffect>) {
+        for effect in effects.drain(..) {
+            self.act(effect).await;
+        }
+    }
+
+    async fn act(&mut self, effect: SourceEffect) {
+        match effect {
+            SourceEffect::Entered(stage) => emit::source_stage(stage),
+            SourceEffect::AwaitBudget => {
+                self.when_room(self.plan.connection, SourceEvent::BudgetOpen)
+                    .await;
+            }
+            // No session is bound to an Actor of this host yet.
+            SourceEffect::RefuseBinds => {
+                self.events.push_back(SourceEvent::BindsRefused(Vec::new()));
+            }
+            SourceEffect::SendToSession {
+                node_rid, record, ..
+            } => self.send_to(&node_rid, *record),
+            SourceEffect::RequestSeal => self.request_seal(),
+            SourceEffect::WithdrawSeal => self.withdraw_seal(),
+            SourceEffect::Capture(order) => {
+                let captured = self.capture(&order).await;
+                self.events
+                    .push_back(SourceEvent::Captured(captured.map(Box::new)));
+            }
+            SourceEffect::Send { connection, record } => self.send(connection, *record).await,
+            SourceEffect::AwaitChunk { .. } => {
+                self.when_room(self.plan.connection, SourceEvent::ChunkOpen)
+                    .await;
+            }
+            SourceEffect::DrainHold => self.cross_the_boundary(),
+            SourceEffect::SubmitCutover { connection, record } => {
+                let outcome = self.submit_cutover(connection, *record).await;
+                self.events
+                    .push_back(SourceEvent::CutoverSubmitted(outcome));
+            }
+            SourceEffect::ReadAuthority => self.read_row(),
+            // The hold is the lane's own until the boundary, so the machine has none to give back here.
+            SourceEffect::RestoreQueue { held } => debug_assert!(held.is_empty()),
+            SourceEffect::FixAbort => self.events.push_back(SourceEvent::AbortFixed),
+            SourceEffect::Reopen => self.reopen(),
+            SourceEffect::FollowTo { row, until } => self.follow_to(&row, until),
+            SourceEffect::Forward(record) => self.forward(*record),
+            SourceEffect::RemoveFollow => self.remove_slot(),
+            SourceEffect::EndRequests(requests) => self.end_requests(&requests),
+            SourceEffect::CleanUp(_) => {
+                self.clean_up();
+                self.events
+                    .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));
+            }
+            SourceEffect::Finished(result) => self.finish(result),
+            SourceEffect::Refused(failure) => self.finish(Err(failure)),
+            SourceEffect::Reached(point) => {
+                if point == SourcePoint::S0 {
+                    emit::point(self.live.unit.id(), "S0");
+                }
+                emit::source_point(point);
+            }
+            SourceEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
+            SourceEffect::Dropped { records } => {
+                tracing::trace!(target: "spotlane::runtime::relocation", records, reason = "stale_target", "zlink.message_flow");
+            }
+            SourceEffect::Ignored(reason) => {
+                tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
+            }
+            // Permit, payload and binds are the machine's and the lane's own: nothing is kept here.
+            SourceEffect::ReturnPermit
+            | SourceEffect::ReleasePayload
+            | SourceEffect::AllowBinds => {}
+        }
+    }
+
+    /// Gives `event` to the machine when the budgets have room (RL-131): at once, or later by a task.
+    async fn when_room(&mut self, connection: ConnectionId, event: SourceEvent) {
+        let Some(link) = self
+            .core
+            .moves
+            .links
+            .link(connection)
+            .or_else(|| self.link())
+        else {
+            // The connection is gone; the submit will tell the machine.
+            self.events.push_back(event);
+            return;
+        };
+        let now = {
+            let mut room = pin!(link.bulk_room());
+            poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx).is_ready())).await
+        };
+        if now {
+            self.events.push_back(event);
+            return;
+        }
+        let unit = Arc::clone(&self.unit);
+        self.core.tasks.spawn(async move {
+            link.bulk_room().await;
+            unit.push(event);
+        });
+    }
+
+    /// The connection to the target that is in use now.
+    fn link(&self) -> Option<PeerLink> {
+        let link = self.core.mesh().ok()?.link(&self.unit.target)?;
+        self.unit.is_to(&link).then_some(link)
+    }
+
+    fn request_seal(&mut self) {
+        let (cancel, cancelled) = oneshot::channel();
+        self.cancel_seal = Some(cancel);
+        let (lane, unit) = (self.live.lane.clone(), Arc::clone(&self.unit));
+        self.core.tasks.spawn(async move {
+            tokio::select! {
+                sealed = lane.request_seal() => {
+                    unit.inbox.push(SourceInput::Sealed(sealed.map(Box::new)));
+                }
+                // Dropping the request withdraws it, or gives the seal back if it was just taken.
+                _ = cancelled => {}
+            }
+        });
+    }
+
+    fn sealed(&mut self, sealed: Result<Box<SealGuard<Cell>>, SealError>) {
+        if self.cancel_seal.take().is_none() {
+            // Withdrawn meanwhile: dropping the guard gives the lane back.
+            return;
+        }
+        match sealed {
+            Ok(guard) => {
+                self.guard = Some(*guard);
+                self.events.push_back(SourceEvent::SafePoint);
+            }
+            Err(error) => {
+                tracing::debug!(target: "spotlane::runtime::relocation", %error, "a lane was not sealed");
+                self.events.push_back(SourceEvent::OperationAborted);
+            }
+        }
+    }
+
+    fn withdraw_seal(&mut self) {
+        drop(self.cancel_seal.take());
+        if self.guard.is_some() {
+            self.reopen();
+        } else {
+            self.stay();
+        }
+    }
+
+    /// The object may move or end again; said once.
+    fn stay(&mut self) {
+        if !std::mem::replace(&mut self.stays, true) {
+            self.live.stay();
+        }
+    }
+
+    /// R§4.2: state, accepted work and timers, fixed at S0. The lane keeps the work until the boundary.
+    async fn capture(&mut self, order: &CaptureOrder) -> Result<Payload, CaptureFailure> {
+        let unix = self.core.clock.unix().get();
+        self.timers = self.core.timers.capture(&self.live.lane, unix);
+        let Some(guard) = self.guard.as_mut() else {
+            return Err(CaptureFailure::Adapter);
+        };
+        let queue = captured_queue(&self.core, &self.fence, guard);
+        let timers = self.timers.iter().map(freeze::freeze_timer);
+        let timers = timers.collect::<Result<_, _>>().map_err(|error| {
+            tracing::error!(target: "spotlane::runtime::relocation", %error, "a timer is not encodable");
+            CaptureFailure::NotEncodable
+        })?;
+        let Some(cell) = guard.state() else {
+            return Err(CaptureFailure::Adapter);
+        };
+        let left = self
+            .plan
+            .deadline
+            .since(Monotonic::from_origin(self.core.clock.elapsed()));
+        let state = tokio::time::timeout(left, caught(cell.actor.capture())).await;
+        let Ok(Some(Ok(state))) = state else {
+            tracing::warn!(target: "spotlane::runtime::relocation", "an adapter did not capture");
+            return Err(CaptureFailure::Adapter);
+        };
+        let participant = ParticipantCapture {
+            state,
+            queue,
+            timers,
+        };
+        let payload = encode(order.clone(), participant).await?;
+        let bytes = payload.summary().total_length.get();
+        emit::bytes(self.core.identity.mesh.as_str(), self.policy(), bytes);
+        Ok(payload)
+    }
+
+    /// Sends one record, pinned (TR-93); a pin that fails is a connection that is lost.
+    async fn send(&mut self, connection: ConnectionId, record: Record) {
+        let sent = match self.core.moves.links.link(connection) {
+            Some(link) => submit(&link, record).await,
+            None => false,
+        };
+        if !sent {
+            self.events
+                .push_back(SourceEvent::ConnectionLost(connection));
+        }
+    }
+
+    async fn submit_cutover(&mut self, connection: ConnectionId, record: Record) -> SubmitOutcome {
+        let sent = match self.core.moves.links.link(connection) {
+            Some(link) => submit(&link, record).await,
+            None => false,
+        };
+        if sent {
+            SubmitOutcome::Submitted
+        } else {
+            SubmitOutcome::FailedOrUnknown
+        }
+    }
+
+    fn send_to(&self, node: &NodeRid, record: Record) {
+        let sent = self.core.mesh().map(|mesh| mesh.submit(node, record));
+        if let Ok(Err(error)) = sent {
+            tracing::debug!(target: "spotlane::runtime::relocation", %error, "a control record was not sent");
+        }
+    }
+
+    /// The boundary (RL-352): the lane becomes a hand-off, from which no call leads back, and messages come to the inbox
+    /// from now on. What it had held goes to the machine first.
+    fn cross_the_boundary(&mut self) {
+        let Some(guard) = self.guard.take() else {
+            self.events.push_back(SourceEvent::HoldDrained);
+            return;
+        };
+        let mut handoff = guard.into_handoff();
+        for message in messages(handoff.take_saved()) {
+            freeze::detach(&self.core, message);
+        }
+        let id = self.live.unit.id().clone();
+        let leaving = Slot::Leaving(Arc::clone(&self.unit));
+        self.core.slots.change(&id, |_| (Some(leaving), ()));
+        let (held, cell) = handoff.moved();
+        self.left = cell;
+        for message in messages(held) {
+            self.arrived(message);
+        }
+        self.events.push_back(SourceEvent::HoldDrained);
+        self.core.moves.tenure_ended(&id);
+    }
+
+    /// A message past S0: on its way with the object.
+    fn arrived(&mut self, message: Box<Message>) {
+        match freeze::freeze(&self.core, &self.fence, &message) {
+            Ok(record) => {
+                freeze::detach(&self.core, message);
+                self.events
+                    .push_back(SourceEvent::Arrived(Box::new(record)));
+            }
+            Err(error) => crate::inbound::refuse(message, error),
+        }
+    }
+
+    fn read_row(&self) {
+        let (core, unit) = (Arc::clone(&self.core), Arc::clone(&self.unit));
+        let key = actor_key(self.live.unit.id());
+        self.core.tasks.spawn(async move {
+            let deadline = core.deadline(core.settings.lease.renew_timeout());
+            let (read, _) = rows::read(&core, &key, &deadline).await;
+            unit.push(SourceEvent::AuthorityRead(read));
+        });
+    }
+
+    /// The way back (RB): queue and hold as they were, timers too, then dispatch.
+    fn reopen(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            guard.restore(None);
+        }
+        let unix = self.core.clock.unix().get();
+        for timer in std::mem::take(&mut self.timers) {
+            let handle = self.core.timers.restore(&self.live.lane, &timer, unix);
+            handle.admit_until(Some(self.core.lease.timers_until()));
+            self.live.unit.keep_timer(timer.name, handle);
+        }
+        self.stay();
+    }
+
+    /// RL-150: from here on messages are forwarded without this driver. The switch is one step (EX-212).
+    fn follow_to(&mut self, row: &AuthorityView, until: Monotonic) {
+        let Some(route) = FollowRoute::new(&self.core, &self.live.unit.tenure(), row, until) else {
+            return;
+        };
+        let route = Arc::new(route);
+        let unit = &self.unit;
+        let arrived = self
+            .core
+            .slots
+            .change(self.live.unit.id(), |slot| match slot {
+                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
+                    let arrived = unit.inbox.close_arrivals();
+                    (Some(Slot::Follow(Arc::clone(&route))), arrived)
+                }
+                other => (other, Vec::new()),
+            });
+        for message in arrived {
+            follow::forward(&self.core, &route, message, None);
+        }
+    }
+
+    fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
+        let context = freeze::MoveContext(self.context());
+        let Some(message) = freeze::thaw(&self.core, &context, record) else {
+            return;
+        };
+        match self.core.slots.get(self.live.unit.id()) {
+            Some(Slot::Follow(route)) => follow::forward(&self.core, &route, message, None),
+            _ => crate::inbound::redispatch(&self.core, self.live.unit.id(), message),
+        }
+    }
+
+    fn context(&self) -> ReplyRelayContext {
+        ReplyRelayContext::MaintenanceRelocation {
+            relocation: self.plan.identity.relocation,
+            target_attempt_generation: self.plan.identity.attempt,
+            coordinator: self.plan.identity.coordinator.clone(),
+            participant_id: ParticipantId::MIN,
+            sequence: RelaySequence::MIN,
+        }
+    }
+
+    /// Takes what stands here in the object's place away, if it is this move's.
+    fn remove_slot(&self) {
+        let unit = &self.unit;
+        let tenure = self.live.unit.tenure();
+        let arrived = self
+            .core
+            .slots
+            .change(self.live.unit.id(), |slot| match slot {
+                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
+                    (None, unit.inbox.close_arrivals())
+                }
+                Some(Slot::Follow(route)) if *route.source() == tenure => (None, Vec::new()),
+                other => (other, Vec::new()),
+            });
+        for message in arrived {
+            crate::inbound::refuse_stale(message);
+        }
+    }
+
+    fn end_requests(&self, requests: &[PendingRequest]) {
+        for request in requests {
+            let key = (request.operation_id, request.reply_route);
+            let error = Error::unavailable("the actor was lost on its way to another node");
+            let context = self.context();
+            pending::end_call(&self.core, &request.source, key, context, None, Err(error));
+        }
+    }
+
+    fn clean_up(&mut self) {
+        self.live.unit.cancel_timers();
+        let left = self.left.take();
+        let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(left)));
+        if dropped.is_err() {
+            tracing::warn!(target: "spotlane::runtime::relocation", "an actor panicked while it was dropped");
+        }
+    }
+
+    fn finish(&mut self, result: Result<(), MoveFailure>) {
+        let took = self.core.clock.elapsed().saturating_sub(self.began);
+        let outcome = match result {
+            Ok(()) => "completed",
+            Err(MoveFailure::ShuttingDown) => "shutdown",
+            Err(MoveFailure::Aborted) => "aborted",
+            Err(_) => "failed",
+        };
+        emit::completed(
+            self.core.identity.mesh.as_str(),
+            self.policy(),
+            outcome,
+            took,
+        );
+        if result.is_err() && self.machine.stage() == SourceStage::SourceRunning {
+            // It ended before anything was sealed.
+            self.stay();
+        }
+        if let Some(finished) = self.finished.take() {
+            // A caller that went away does not want it (SRC-10).
+            let _ignored = finished.send(result);
+        }
+    }
+
+    fn end(mut self) {
+        if self.machine.stage() == SourceStage::Ended {
+            self.remove_slot();
+            self.clean_up();
+        }
+        let mut sources = self.core.moves.sources();
+        let id = self.live.unit.id();
+        if sources
+            .get(id)
+            .is_some_and(|unit| Arc::ptr_eq(unit, &self.unit))
+        {
+            sources.remove(id);
+        }
+    }
+}
+
+/// The application messages among what a lane gave.
+fn messages(saved: Vec<Saved<Cell>>) -> impl Iterator<Item = Box<Message>> {
+    saved.into_iter().filter_map(|saved| match saved {
+        Saved::Item {
+            item: Work::Message(message),
+            ..
+        } => Some(message),
+        _ => None,
+    })
+}
+
+/// EX-204: what was accepted and has not started, with queued ticks, in order.
+fn captured_queue(
+    core: &Core,
+    fence: &ActorRouteFence,
+    guard: &SealGuard<Cell>,
+) -> Vec<QueuedWork> {
+    let one = |captured: Captured<'_, Cell>| match captured {
+        Captured::Item {
+            item: Work::Message(message),
+            ..
+        } => freeze::freeze(core, fence, message)
+            .ok()
+            .map(|r| QueuedWork::Record(Box::new(r))),
+        Captured::Item {
+            item: Work::Tick(tick),
+            ..
+        } => Some(QueuedWork::Tick(tick.clone())),
+        Captured::Tick(tick) => freeze::freeze_tick(core, tick)
+            .ok()
+            .map(|tick| QueuedWork::Tick(Box::new(tick))),
+        _ => None,
+    };
+    guard.captured().filter_map(one).collect()
+}
+
+/// From so many bytes of state on, the checksum is made on a thread that may block.
+const ENCODE_APART_FROM: usize = 1024 * 1024;
+
+async fn encode(
+    order: CaptureOrder,
+    participant: ParticipantCapture,
+) -> Result<Payload, CaptureFailure> {
+    let failed = |error: spotlane_relocation::source::payload::PayloadError| {
+        tracing::error!(target: "spotlane::runtime::relocation", %error, "a payload was not encoded");
+        CaptureFailure::NotEncodable
+    };
+    let bytes = participant.state.as_ref().map_or(0, bytes::Bytes::len);
+    if bytes < ENCODE_APART_FROM {
+        return Payload::encode(&order, &[participant]).map_err(failed);
+    }
+    let encoded = tokio::task::spawn_blocking(move || Payload::encode(&order, &[participant]));
+    match encoded.await {
+        Ok(encoded) => encoded.map_err(failed),
+        Err(_) => Err(CaptureFailure::NotEncodable),
+    }
+}
+
+/// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
+pub(super) async fn submit(link: &PeerLink, record: Record) -> bool {
+    if let Record::RelocationState(_) = record {
+        return match link.submit_bulk(record) {
+            Ok(_) => true,
+            Err(BulkError::BudgetFull { record, .. }) => link.send_bulk(*record).await.is_ok(),
+            Err(_) => false,
+        };
+    }
+    let mut refused = match link.submit(record) {
+        Ok(()) => return true,
+        Err(refused) => refused,
+    };
+    loop {
+        if !matches!(refused.why, NotSubmitted::Full { .. }) {
+            tracing::debug!(target: "spotlane::runtime::relocation", why = %refused.why, "a record was not sent");
+            return false;
+        }
+        match link.send(*refused.record, None).await {
+            Ok(()) => return true,
+            Err(SendError::DeadlineExceeded { record, .. }) => match link.submit(*record) {
+                Ok(()) => return true,
+                Err(again) => refused = again,
+            },
+            Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,611 @@
+//! The driver of an object that comes: runs the target machine and carries out what it asks for, in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spotlane_lane::{Backlog, CapturedTimer, Fifo};
+use spotlane_location::LocationError;
+use spotlane_location::authority::ActiveObject;
+use spotlane_location::cache::Tenure;
+use spotlane_relocation::Machine as _;
+use spotlane_relocation::identity::{ConnectionId, RowRead};
+use spotlane_relocation::target::{
+    BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, OwnerCommitted,
+    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+};
+use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::id::{ActorId, StableType};
+use spotlane_types::kind::RelocationPhase;
+use spotlane_types::time::Monotonic;
+use spotlane_wire::Record;
+use spotlane_wire::command::relocation::RelocationPrepare;
+use spotlane_wire::command::reply::ReplyRelayContext;
+use spotlane_wire::frozen::FrozenRecord;
+use spotlane_wire::relocation::RelocationObject;
+use tokio::sync::OwnedMutexGuard;
+
+use super::inbox::{Inbox, Input};
+use super::source::submit;
+use super::{emit, freeze, rows};
+use crate::actor::ActorRef;
+use crate::cell::{Cell, Work};
+use crate::clock::backoff;
+use crate::core::{Core, actor_key};
+use crate::error::Error;
+use crate::inbound::{redispatch, refuse};
+use crate::message::Message;
+use crate::slots::{Live, Slot, Unit};
+use crate::state::HostState;
+use crate::unwind::caught;
+
+type Event = TargetEvent<Box<Message>>;
+
+/// An object that comes, or has come, or is remembered.
+#[derive(Debug)]
+pub(crate) struct TargetUnit {
+    inbox: Inbox<TargetInput>,
+}
+
+enum TargetInput {
+    Event(Box<Event>),
+    Row(RowRead, Option<Box<ActiveObject>>),
+    Restored(Result<Box<Staged>, RestoreFailure>),
+    Committed(CommitAnswer, Option<Box<ActiveObject>>),
+}
+
+impl TargetUnit {
+    pub(super) fn push(&self, event: Event) {
+        self.inbox.push(TargetInput::Event(Box::new(event)));
+    }
+
+    /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
+    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
+        self.inbox.hold(message)
+    }
+}
+
+/// An instance that was restored and must not run yet.
+struct Staged {
+    live: Arc<Live>,
+    backlog: Backlog<Cell, OwnerCommitted>,
+    timers: Vec<CapturedTimer>,
+    /// Keeps moves away from the row until it is steady.
+    book: OwnedMutexGuard<()>,
+}
+
+/// Command 40, in the receive step of its connection (TGT-5): the temporary queue is there before anything else of this
+/// connection is looked at.
+pub(super) fn prepared(
+    core: &Arc<Core>,
+    connection: ConnectionId,
+    prepare: Box<RelocationPrepare>,
+) {
+    let RelocationObject::Actor { actor, .. } = &prepare.object else {
+        tracing::debug!(target: "spotlane::runtime::relocation", "only actors move here");
+        return;
+    };
+    let (id, local) = (actor.actor_id.clone(), local_check(core, &prepare));
+    // The lock keeps the unit from being dropped between look-up and push.
+    let mut targets = core.moves.targets();
+    let unit = Arc::clone(
+        targets
+            .entry(id.clone())
+            .or_insert_with(|| start(core, &id)),
+    );
+    if local == LocalCheck::Fits {
+        core.slots.change(&id, |slot| {
+            // When it lives here the machine finds that the row says so, and refuses.
+            if let Some(Slot::Live(_)) = slot {
+                return (slot, ());
+            }
+            unit.inbox.open_arrivals();
+            (Some(Slot::Arriving(Arc::clone(&unit))), ())
+        });
+    }
+    unit.push(TargetEvent::Prepare {
+        connection,
+        prepare,
+        local,
+    });
+}
+
+/// TGT-5: what this node knows without the store.
+fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
+    let target = &prepare.target;
+    let lease = core.lease.held();
+    let ours = target.target_node_rid == core.identity.rid
+        && target.target_node_generation == core.identity.generation
+        && target.target_owner_id == core.identity.owner
+        && lease
+            .is_some_and(|held| held.lease().generation() == target.target_owner_lease_generation);
+    if !ours {
+        return LocalCheck::NotThisRun;
+    }
+    if core.state.get() != HostState::Serving {
+        return LocalCheck::ShuttingDown;
+    }
+    if !core.admits() {
+        return LocalCheck::LeasePast;
+    }
+    if prepare.application_version != core.settings.all.application_version {
+        return LocalCheck::NotServed;
+    }
+    LocalCheck::Fits
+}
+
+fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
+    let unit = Arc::new(TargetUnit {
+        inbox: Inbox::new(),
+    });
+    let driver = Driver {
+        core: Arc::clone(core),
+        id: id.clone(),
+        unit: Arc::clone(&unit),
+        machine: Target::new(core.moves.settings),
+        events: VecDeque::new(),
+        context: None,
+        row: None,
+        staged: None,
+        live: None,
+        book: None,
+    };
+    core.tasks.spawn(driver.run());
+    unit
+}
+
+struct Driver {
+    core: Arc<Core>,
+    id: ActorId,
+    unit: Arc<TargetUnit>,
+    machine: Target<Box<Message>>,
+    events: VecDeque<Event>,
+    /// What the answers to moved requests are called.
+    context: Option<freeze::MoveContext>,
+    /// The row as it was read last, or written by the commit.
+    row: Option<Box<ActiveObject>>,
+    staged: Option<Box<Staged>>,
+    /// The Actor, once it is open.
+    live: Option<Arc<Live>>,
+    book: Option<OwnedMutexGuard<()>>,
+}
+
+impl Driver {
+    fn now(&self) -> Monotonic {
+        Monotonic::from_origin(self.core.clock.elapsed())
+    }
+
+    async fn run(mut self) {
+        let mut effects = Vec::new();
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                self.look_at(&event);
+                self.machine.on_event(self.now(), event, &mut effects);
+                self.carry_out(&mut effects).await;
+            }
+            if self.is_done() {
+                return;
+            }
+            match self.next_input().await {
+                Some(Input::Arrived(message)) => {
+                    self.events.push_back(TargetEvent::Arrived(message));
+                }
+                Some(Input::Other(input)) => self.take(input),
+                None => {
+                    self.machine.on_deadline(self.now(), &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
+            }
+        }
+    }
+
+    /// Whether nothing is left to remember; then the unit is gone from the host.
+    fn is_done(&self) -> bool {
+        if !self.machine.is_idle() {
+            return false;
+        }
+        let mut targets = self.core.moves.targets();
+        let done = self.unit.inbox.is_empty();
+        if done {
+            targets.remove(&self.id);
+        }
+        done
+    }
+
+    async fn next_input(&self) -> Option<Input<TargetInput>> {
+        let Some(deadline) = self.machine.next_deadline() else {
+            return Some(self.unit.inbox.pop().await);
+        };
+        let left = deadline.since(self.now());
+        tokio::time::timeout(left, self.unit.inbox.pop()).await.ok()
+    }
+
+    fn take(&mut self, input: TargetInput) {
+        let event = match input {
+            TargetInput::Event(event) => *event,
+            TargetInput::Row(read, row) => {
+                if row.is_some() {
+                    self.row = row;
+                }
+                TargetEvent::AuthorityRead(read)
+            }
+            TargetInput::Restored(restored) => TargetEvent::Restored(restored.map(|staged| {
+                self.staged = Some(staged);
+            })),
+            TargetInput::Committed(answer, row) => {
+                if row.is_some() {
+                    self.row = row;
+                }
+                TargetEvent::CommitAnswered(answer)
+            }
+        };
+        self.events.push_back(event);
+    }
+
+    /// The name of the move, for the answers of its requests.
+    fn look_at(&mut self, event: &Event) {
+        let TargetEvent::Prepare { prepare, .. } = event else {
+            return;
+        };
+        if self.live.is_none() && self.staged.is_none() {
+            let context = ReplyRelayContext::MaintenanceRelocation {
+                relocation: prepare.relocation,
+                target_attempt_generation: prepare.target_attempt_generation,
+                coordinator: prepare.coordinator.clone(),
+                participant_id: ParticipantId::MIN,
+                sequence: RelaySequence::MIN,
+            };
+            self.context = Some(freeze::MoveContext(context));
+        }
+    }
+
+    async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
+        for effect in effects.drain(..) {
+            self.act(effect).await;
+        }
+    }
+
+    async fn act(&mut self, effect: TargetEffect<Box<Message>>) {
+        match effect {
+            TargetEffect::Entered(stage) => emit::target_stage(stage),
+            TargetEffect::ReadAuthority => self.read_row(),
+            TargetEffect::Restore(order) => self.restore(*order),
+            TargetEffect::Send { connection, record } => self.send(connection, *record).await,
+            TargetEffect::Commit(order) => self.commit(*order),
+            TargetEffect::Merge(items) => self.merge(items),
+            // An Actor that moves with its host has no callback here (RL-60).
+            TargetEffect::RunLifecycle(_) => {
+                self.events
+                    .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
+            }
+            TargetEffect::Open(proof) => self.open(proof).await,
+            TargetEffect::RecordActivated => self.record_activated(),
+            TargetEffect::SendToNode {
+                node_rid, record, ..
+            } => {
+                let sent = self.core.mesh().map(|mesh| mesh.submit(&node_rid, *record));
+                if let Ok(Err(error)) = sent {
+                    tracing::debug!(target: "spotlane::runtime::relocation", %error, "a control record was not sent");
+                }
+            }
+            TargetEffect::Deliver(record) | TargetEffect::Forward(record) => self.deliver(*record),
+            TargetEffect::GiveBack(message) => redispatch(&self.core, &self.id, message),
+            TargetEffect::Remove { arrivals } => self.remove(arrivals),
+            TargetEffect::Reached(point) => {
+                if matches!(point, TargetPoint::S3 { .. }) {
+                    emit::point(&self.id, "S3");
+                }
+                emit::target_point(point);
+            }
+            TargetEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
+            TargetEffect::Ignored(reason) => {
+                tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
+            }
+            // The queue was registered in the receive step; joins of User Spots come with the Spots.
+            TargetEffect::RegisterQueue
+            | TargetEffect::AdmitJoin(_)
+            | TargetEffect::AcceptJoin { .. }
+            | TargetEffect::RefuseJoin(_) => {}
+        }
+    }
+
+    fn read_row(&self) {
+        let (core, unit) = (Arc::clone(&self.core), Arc::clone(&self.unit));
+        let key = actor_key(&self.id);
+        self.core.tasks.spawn(async move {
+            let deadline = core.deadline(core.settings.lease.renew_timeout());
+            let (read, row) = rows::read(&core, &key, &deadline).await;
+            unit.inbox.push(TargetInput::Row(read, row));
+        });
+    }
+
+    fn restore(&mut self, order: RestoreOrder) {
+        // RL-119: each attempt has a fresh instance.
+        self.staged = None;
+        let stable_type = self
+            .row
+            .as_ref()
+            .map(|row| row.row().allocation.stable_type.clone());
+        let tenure = self.row.as_ref().map(|row| self.tenure_here(row));
+        let (core, unit, id) = (
+            Arc::clone(&self.core),
+            Arc::clone(&self.unit),
+            self.id.clone(),
+        );
+        self.core.tasks.spawn(async move {
+            let restored = match (stable_type, tenure) {
+                (Some(stable_type), Some(tenure)) => {
+                    restored(&core, &id, &stable_type, tenure, order).await
+                }
+                _ => Err(RestoreFailure::NotServed),
+            };
+            unit.inbox
+                .push(TargetInput::Restored(restored.map(Box::new)));
+        });
+    }
+
+    /// The tenure that is to begin; its owner generation is known with the commit.
+    fn tenure_here(&self, row: &ActiveObject) -> Tenure {
+        let lease = self.core.lease.held().map(|held| held.lease().generation());
+        let row = row.row();
+        Tenure {
+            object: AuthorityKey::Actor(self.id.clone()),
+            object_generation: row.object_generation,
+            node_rid: self.core.identity.rid.clone(),
+            node_generation: self.core.identity.generation,
+            authority_owner_generation: row.authority_owner_generation,
+            owner_lease_generation: lease.unwrap_or(row.owner_lease_generation),
+        }
+    }
+
+    async fn send(&mut self, connection: ConnectionId, record: Record) {
+        let sent = match self.core.moves.links.link(connection) {
+            Some(link) => submit(&link, record).await,
+            None => false,
+        };
+        if !sent {
+            self.events
+                .push_back(TargetEvent::ConnectionLost(connection));
+        }
+    }
+
+    /// One attempt at the owner change; the machine decides about another (TGT-24).
+    fn commit(&self, order: CommitOrder) {
+        let (core, unit, row) = (
+            Arc::clone(&self.core),
+            Arc::clone(&self.unit),
+            self.row.clone(),
+        );
+        self.core.tasks.spawn(async move {
+            let (answer, row) = match row {
+                Some(row) => {
+                    let deadline = core.deadline(core.settings.lease.renew_timeout());
+                    rows::commit(&core, &order, &row, &deadline).await
+                }
+                None => (CommitAnswer::Unknown, None),
+            };
+            unit.inbox.push(TargetInput::Committed(answer, row));
+        });
+    }
+
+    /// R§4.6: everything in its final order behind closed dispatch, and in the same exclusive step the live queue takes
+    /// over from the temporary one (EX-212).
+    fn merge(&mut self, items: Vec<BacklogItem<Box<Message>>>) {
+        let Some(staged) = self.staged.as_mut() else {
+            return;
+        };
+        let Staged {
+            live,
+            backlog,
+            timers,
+            book: _,
+        } = &mut **staged;
+        if let Some(row) = &self.row {
+            live.unit.owned_since(row.row().authority_owner_generation);
+            live.set_row((**row).clone());
+        }
+        live.unit.keep_periods(
+            timers
+                .iter()
+                .map(|timer| (Arc::clone(&timer.name), timer.settings.period())),
+        );
+        for item in items {
+            push(&self.core, self.context.as_ref(), backlog, timers, item);
+        }
+        let unit = &self.unit;
+        self.core.slots.change(&self.id, |_| {
+            for message in unit.inbox.close_arrivals() {
+                let bytes = message.payload_bytes();
+                backlog.push_relay(Work::Message(message), bytes);
+            }
+            (Some(Slot::Live(Arc::clone(live))), ())
+        });
+    }
+
+    /// S3: ordinary dispatch opens behind the backlog, then the timers run (EX-210, EX-214, EX-245).
+    async fn open(&mut self, proof: OwnerCommitted) {
+        let Some(staged) = self.staged.take() else {
+            return;
+        };
+        let Staged {
+            live,
+            backlog,
+            timers,
+            book,
+        } = *staged;
+        let permit = if backlog.is_empty() {
+            None
+        } else {
+            Some(self.core.jobs.source().reserve().await)
+        };
+        drop(backlog.open(proof, permit));
+        let unix = self.core.clock.unix().get();
+        for timer in timers {
+            let handle = self.core.timers.restore(&live.lane, &timer, unix);
+            handle.admit_until(Some(self.core.lease.timers_until()));
+            live.unit.keep_timer(timer.name, handle);
+        }
+        self.live = Some(live);
+        self.book = Some(book);
+        tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    }
+
+    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. Until then look-ups wait and
+    /// moves away too.
+    fn record_activated(&mut self) {
+        let (Some(live), Some(book)) = (self.live.clone(), self.book.take()) else {
+            return;
+        };
+        let core = Arc::clone(&self.core);
+        self.core.tasks.spawn(async move {
+            for phase in [RelocationPhase::Activated, RelocationPhase::Completed] {
+                let mut attempt = 0;
+                while let Err(error) = record(&core, &live, phase).await {
+                    tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
+                    tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
+                    attempt = attempt.saturating_add(1);
+                }
+            }
+            drop(book);
+        });
+    }
+
+    /// A record that the source relayed late: to the lane, or after the object (RL-362).
+    fn deliver(&self, record: FrozenRecord) {
+        let Some(context) = &self.context else { return };
+        if let Some(message) = freeze::thaw(&self.core, context, record) {
+            redispatch(&self.core, &self.id, message);
+        }
+    }
+
+    /// RL-239: nothing of the unit stays.
+    #[expect(clippy::vec_box, reason = "messages are boxed where they wait, before and after")]
+    fn remove(&mut self, arrivals: Vec<Box<Message>>) {
+        self.staged = None;
+        let unit = &self.unit;
+        let waiting = self.core.slots.change(&self.id, |slot| match slot {
+            Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
+                (None, unit.inbox.close_arrivals())
+            }
+            other => (other, Vec::new()),
+        });
+        for message in arrivals.into_iter().chain(waiting) {
+            refuse(
+                message,
+                Error::unavailable("the actor did not come to this node"),
+            );
+        }
+    }
+}
+
+/// Writes one phase; whatever ends the tenure ends this with it.
+async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), Error> {
+    let Some(row) = live.row() else { return Ok(()) };
+    let payload = rows::at_phase(&row, phase);
+    let held = core.held()?;
+    let until = core
+        .deadline(core.settings.lease.renew_timeout())
+        .location();
+    match core.repository.preserve(&held, &row, &payload, until).await {
+        Ok(row) => live.set_row(row),
+        Err(LocationError::Conflict { .. }) => {
+            // The row has changed or is gone: this tenure is over.
+            tracing::warn!(target: "spotlane::runtime::relocation", %phase, "the row has moved on");
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Puts one item into the backlog of the closed lane.
+fn push(
+    core: &Arc<Core>,
+    context: Option<&freeze::MoveContext>,
+    backlog: &mut Backlog<Cell, OwnerCommitted>,
+    timers: &mut [CapturedTimer],
+    item: BacklogItem<Box<Message>>,
+) {
+    let thaw = |record| context.and_then(|context| freeze::thaw(core, context, record));
+    match item {
+        BacklogItem::Saved(entry) => {
+            if let Some(message) = thaw(entry.record) {
+                let bytes = message.payload_bytes();
+                backlog.push_saved(Fifo::Application, Work::Message(message), bytes);
+            }
+        }
+        BacklogItem::Tick(tick) => {
+            // The tick itself is in the queue, so its timer goes on behind it.
+            let name = tick.timer_name.as_str();
+            if let Some(timer) = timers.iter_mut().find(|timer| *timer.name == *name) {
+                timer.completed_delivery_index = tick.delivery_index.get();
+                timer.completed_schedule_index = tick.scheduled_index.get();
+                let period = timer.settings.period().as_millis();
+                let period = u64::try_from(period).unwrap_or(u64::MAX);
+                let due = tick
+                    .scheduled_at_unix_milliseconds
+                    .get()
+                    .saturating_add(period);
+                timer.next_due_unix_ms = timer.next_due_unix_ms.max(due);
+            }
+            backlog.push_saved(Fifo::Application, Work::Tick(tick), 0);
+        }
+        BacklogItem::Relay(record) => {
+            if let Some(message) = thaw(*record) {
+                let bytes = message.payload_bytes();
+                backlog.push_relay(Work::Message(message), bytes);
+            }
+        }
+        BacklogItem::Direct(message) => {
+            let bytes = message.payload_bytes();
+            backlog.push_relay(Work::Message(message), bytes);
+        }
+    }
+}
+
+/// RL-120: factory, Configure, Restore; the lane is staged with closed dispatch.
+async fn restored(
+    core: &Arc<Core>,
+    id: &ActorId,
+    stable_type: &StableType,
+    tenure: Tenure,
+    order: RestoreOrder,
+) -> Result<Staged, RestoreFailure> {
+    let actor_type = core
+        .types
+        .get(stable_type)
+        .ok_or(RestoreFailure::NotServed)?;
+    // RL-130: waits for activation admission; none free fails nothing.
+    let permit = core.activations.acquire().await;
+    let _permit = permit.map_err(|_| RestoreFailure::Failed)?;
+    let mut actor = actor_type.make().map_err(|_| RestoreFailure::Failed)?;
+    let state = order.states.into_iter().next().and_then(|(_, state)| state);
+    match caught(actor.restore(state)).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => {
+            tracing::warn!(target: "spotlane::runtime::relocation", kind = %error.kind(), "an adapter did not restore");
+            return Err(RestoreFailure::Failed);
+        }
+        None => return Err(RestoreFailure::Failed),
+    }
+    let reference = ActorRef {
+        id: id.clone(),
+        generation: tenure.object_generation,
+        mesh: core.identity.mesh.clone(),
+        node: core.identity.rid.clone(),
+    };
+    let unit = Arc::new(Unit::new(core, Arc::clone(actor_type), reference, tenure));
+    let cell = Cell {
+        actor,
+        unit: Arc::clone(&unit),
+    };
+    let backlog = core.cells.stage::<OwnerCommitted>(cell);
+    let lane = backlog.lane().ok_or(RestoreFailure::Failed)?;
+    let live = Live::new(unit, lane, None);
+    let book = Arc::clone(&live.book).lock_owned().await;
+    Ok(Staged {
+        live,
+        book,
+        backlog,
+        timers: order.timers.iter().filter_map(freeze::thaw_timer).collect(),
+    })
+}

@@ -1,0 +1,234 @@
+//! Messages to Actors of other nodes: commands 24 and 25, and what their replies mean.
+
+use std::sync::Arc;
+
+use spotlane_location::cache::Tenure;
+use spotlane_mesh::{NotSubmitted, RequestError, SendError};
+use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::count::{HopCount, ReplyRouteId};
+use spotlane_types::id::{ActorId, NodeRid, PacketName};
+use spotlane_types::kind::FailureCode;
+use spotlane_wire::Record;
+use spotlane_wire::command::message::{ActorRequest, ActorSend};
+use spotlane_wire::command::reply::{Reply, ReplyTail};
+use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use tokio::sync::oneshot;
+
+use crate::calls::Caller;
+use crate::clock::Deadline;
+use crate::core::Core;
+use crate::error::{Error, ErrorKind};
+use crate::message::Outcome;
+use crate::payload::Payload;
+use crate::relocation::{CallKey, Registered};
+use crate::resolve::connected;
+
+/// The fence of a message: the tenure that its sender believes in.
+///
+/// # Errors
+/// The tenure is not that of an Actor.
+pub(crate) fn fence(tenure: &Tenure) -> Result<ActorRouteFence, Error> {
+    let AuthorityKey::Actor(id) = &tenure.object else {
+        return Err(Error::invalid("the object is a spot"));
+    };
+    Ok(fence_of(id, tenure))
+}
+
+pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
+    ActorRouteFence {
+        actor: ActorRef {
+            actor_id: id.clone(),
+            object_generation: tenure.object_generation,
+        },
+        target_node_rid: tenure.node_rid.clone(),
+        target_node_generation: tenure.node_generation,
+        expected_authority_owner_generation: tenure.authority_owner_generation,
+        expected_owner_lease_generation: tenure.owner_lease_generation,
+    }
+}
+
+/// Sends a one-way message to its owner. The target is fixed here: nothing is sent again elsewhere (EX-265, RL-156).
+pub(crate) async fn send(
+    core: &Core,
+    caller: &Caller,
+    tenure: Tenure,
+    name: PacketName,
+    payload: Payload,
+    deadline: &Deadline,
+) -> Result<(), Error> {
+    let mut record = Record::from(ActorSend {
+        operation: core.ids.operation(),
+        message_follow_hop_count: HopCount::MIN,
+        source_actor: caller.reference(),
+        target_actor: fence(&tenure)?,
+        bound_session_tail: None,
+        metadata: None,
+        payload: payload.into_wire(name)?,
+    });
+    let node = &tenure.node_rid;
+    loop {
+        connected(core, node, deadline).await?;
+        let left = deadline.left();
+        match core.mesh()?.send(node, record, left).await {
+            Ok(()) => return Ok(()),
+            Err(error) if is_not_connected(&error) => record = *error.into_record(),
+            Err(error) => return Err(send_error(error)),
+        }
+    }
+}
+
+/// Sends a request to its owner and waits for the one answer.
+pub(crate) async fn request(
+    core: &Arc<Core>,
+    caller: &Caller,
+    tenure: Tenure,
+    name: PacketName,
+    payload: Payload,
+    deadline: &Deadline,
+) -> Outcome {
+    let operation = core.ids.operation();
+    let correlation = core.ids.correlation();
+    let record = Record::from(ActorRequest {
+        correlation,
+        operation,
+        message_follow_hop_count: HopCount::MIN,
+        source_actor: caller.reference(),
+        target_actor: fence(&tenure)?,
+        bound_session_tail: None,
+        metadata: None,
+        payload: payload.into_wire(name)?,
+    });
+    let key = (operation, ReplyRouteId::new(correlation.get())?);
+    let reply = match tracked(core, &tenure.node_rid, record, key, deadline).await? {
+        Ended::Here(reply) => reply,
+        Ended::Relayed(outcome) => return outcome,
+    };
+    if is_stale(&reply) {
+        // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
+        core.forget_route(&tenure);
+    }
+    outcome(reply)
+}
+
+/// Where the end of a request came from.
+pub(crate) enum Ended {
+    /// On the connection of the request.
+    Here(Reply),
+    /// By command 33, since its Actor moved (RL-265).
+    Relayed(Outcome),
+}
+
+/// What an application request has come to.
+pub(crate) fn outcome_of(ended: Ended) -> Outcome {
+    match ended {
+        Ended::Here(reply) => outcome(reply),
+        Ended::Relayed(outcome) => outcome,
+    }
+}
+
+/// As [`exchange`] for a request whose Actor may move while it waits: then the answer comes from its new owner, and
+/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272).
+pub(crate) async fn tracked(
+    core: &Core,
+    node: &NodeRid,
+    record: Record,
+    key: CallKey,
+    deadline: &Deadline,
+) -> Result<Ended, Error> {
+    let (sender, relayed) = oneshot::channel();
+    core.pending.register(key, sender);
+    let _registered = Registered {
+        pending: &core.pending,
+        key,
+    };
+    tokio::select! {
+        biased;
+        reply = exchange(core, node, record, deadline) => reply.map(Ended::Here),
+        Ok(outcome) = relayed => Ok(Ended::Relayed(outcome)),
+    }
+}
+
+/// Sends a record of class request, waiting for the connection, and gives its reply.
+pub(crate) async fn exchange(
+    core: &Core,
+    node: &NodeRid,
+    mut record: Record,
+    deadline: &Deadline,
+) -> Result<Reply, Error> {
+    loop {
+        connected(core, node, deadline).await?;
+        let left = deadline.left();
+        let left = left.ok_or_else(|| Error::deadline("no answer came in time"))?;
+        match core.mesh()?.request(node, record, left).await {
+            Ok(reply) => return Ok(reply),
+            Err(RequestError::NotSent(error)) if is_not_connected(&error) => {
+                record = *error.into_record();
+            }
+            Err(error) => return Err(request_error(error)),
+        }
+    }
+}
+
+fn is_not_connected(error: &SendError) -> bool {
+    matches!(error, SendError::Refused(refused) if refused.why == NotSubmitted::NotConnected)
+}
+
+fn is_stale(reply: &Reply) -> bool {
+    matches!(
+        reply.outcome.failure_code,
+        FailureCode::ActorLocationStale | FailureCode::SpotMoving
+    )
+}
+
+/// What a reply to an application request says.
+pub(crate) fn outcome(reply: Reply) -> Outcome {
+    match failure(&reply) {
+        Some(error) => Err(error),
+        None => Ok(reply
+            .payload
+            .map_or_else(Payload::empty, |payload| Payload::from_wire(payload).1)),
+    }
+}
+
+pub(crate) fn failure(reply: &Reply) -> Option<Error> {
+    Error::from_reply(reply.outcome.terminal_result, reply.outcome.failure_code)
+}
+
+/// Takes the tail of a reply apart from its failure.
+///
+/// # Errors
+/// The operation failed.
+pub(crate) fn tail(reply: Reply) -> Result<(ReplyTail, Option<Payload>), Error> {
+    match failure(&reply) {
+        Some(error) => Err(error),
+        None => Ok((
+            reply.outcome.tail,
+            reply.payload.map(|payload| Payload::from_wire(payload).1),
+        )),
+    }
+}
+
+/// EX-357: errors of the mesh become public kinds here and nowhere else.
+fn send_error(error: SendError) -> Error {
+    let kind = match &error {
+        SendError::DeadlineExceeded { .. } => ErrorKind::DeadlineExceeded,
+        SendError::Refused(refused) => match &refused.why {
+            NotSubmitted::Shutdown => ErrorKind::ShuttingDown,
+            NotSubmitted::TooLarge { .. } => ErrorKind::InvalidOperation,
+            NotSubmitted::Encode(_) | NotSubmitted::Misused(_) => ErrorKind::InternalFailure,
+            _ => ErrorKind::Unavailable,
+        },
+        _ => ErrorKind::Unavailable,
+    };
+    Error::new(kind, error.to_string()).with_source(error)
+}
+
+fn request_error(error: RequestError) -> Error {
+    let kind = match error {
+        RequestError::NotSent(error) => return send_error(error),
+        RequestError::TimedOut { .. } => ErrorKind::DeadlineExceeded,
+        RequestError::PeerError { .. } | RequestError::BrokenReply => ErrorKind::ProtocolError,
+        _ => ErrorKind::Unavailable,
+    };
+    Error::new(kind, error.to_string()).with_source(error)
+}

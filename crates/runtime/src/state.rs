@@ -1,0 +1,156 @@
+//! The state of a host: one value, from which everything else is derived (EX-310).
+
+use std::fmt;
+
+use spotlane_types::kind::RuntimeState;
+use tokio::sync::watch;
+
+/// What a host is doing (RL-181, EX-310). The numbers are those of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "closed by RL-181")]
+#[repr(u8)]
+pub enum HostState {
+    /// It starts.
+    Preparing = 0,
+    /// It takes everything. The only state in which it is ready.
+    Serving = 1,
+    /// Its objects are moving away.
+    Relocating = 2,
+    /// Its objects have moved away.
+    Relocated = 3,
+    /// It shuts down.
+    Draining = 4,
+    /// It has ended.
+    Stopped = 5,
+    /// It cannot go on; shut it down.
+    Error = 6,
+}
+
+impl HostState {
+    /// Whether the host is ready (EX-310).
+    pub const fn is_ready(self) -> bool {
+        matches!(self, Self::Serving)
+    }
+
+    /// How other nodes see it (D-27): what moves away is not selected any more.
+    pub(crate) const fn on_the_wire(self) -> RuntimeState {
+        match self {
+            Self::Preparing => RuntimeState::Preparing,
+            Self::Serving => RuntimeState::Serving,
+            Self::Relocating | Self::Relocated | Self::Draining => RuntimeState::Draining,
+            Self::Stopped => RuntimeState::Stopped,
+            Self::Error => RuntimeState::Error,
+        }
+    }
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Serving => "serving",
+            Self::Relocating => "relocating",
+            Self::Relocated => "relocated",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+            Self::Error => "error",
+        }
+    }
+
+    /// RL-181: which step may follow.
+    pub(crate) const fn may_become(self, next: Self) -> bool {
+        // One line per state reads better than fewer patterns.
+        #[expect(clippy::unnested_or_patterns, reason = "a line per state")]
+        let legal = matches!(
+            (self, next),
+            (
+                Self::Preparing,
+                Self::Serving | Self::Error | Self::Draining
+            ) | (
+                Self::Serving,
+                Self::Relocating | Self::Draining | Self::Error
+            ) | (
+                Self::Relocating,
+                Self::Relocated | Self::Serving | Self::Draining | Self::Error
+            ) | (Self::Relocated, Self::Draining)
+                | (Self::Draining, Self::Stopped)
+                | (Self::Error, Self::Draining)
+        );
+        legal
+    }
+}
+
+impl fmt::Display for HostState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The one place that holds the state.
+#[derive(Debug)]
+pub(crate) struct StateCell(watch::Sender<HostState>);
+
+impl StateCell {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(HostState::Preparing))
+    }
+
+    pub(crate) fn get(&self) -> HostState {
+        *self.0.borrow()
+    }
+
+    /// Takes a legal step; `false` when it is none (RL-181).
+    pub(crate) fn advance(&self, next: HostState) -> bool {
+        let stepped = self.0.send_if_modified(|state| {
+            let legal = state.may_become(next);
+            if legal {
+                *state = next;
+            }
+            legal
+        });
+        if stepped {
+            tracing::info!(
+                target: "spotlane::runtime::host",
+                state = next.name(),
+                "zlink.runtime.mesh_node.state_changed"
+            );
+        }
+        stepped
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<HostState> {
+        self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [HostState; 7] = [
+        HostState::Preparing,
+        HostState::Serving,
+        HostState::Relocating,
+        HostState::Relocated,
+        HostState::Draining,
+        HostState::Stopped,
+        HostState::Error,
+    ];
+
+    /// RL-181, EX-310
+    #[test]
+    fn a_host_is_ready_only_while_it_serves_and_never_comes_back() {
+        for (number, state) in ALL.iter().enumerate() {
+            assert_eq!(usize::from(*state as u8), number);
+            assert_eq!(state.is_ready(), *state == HostState::Serving);
+            assert!(!HostState::Stopped.may_become(*state));
+            assert!(!state.may_become(HostState::Preparing));
+        }
+        let cell = StateCell::new();
+        assert!(!cell.advance(HostState::Stopped));
+        assert!(cell.advance(HostState::Serving));
+        assert!(cell.advance(HostState::Relocating));
+        assert!(cell.advance(HostState::Serving));
+        assert!(cell.advance(HostState::Draining));
+        assert!(!cell.advance(HostState::Serving));
+    }
+}

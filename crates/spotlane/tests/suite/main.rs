@@ -1,0 +1,21 @@
+//! Hosts as an application sees them: on real sockets, with the stores in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are not covered by the setting"
+)]
+#![expect(
+    clippy::unused_async,
+    reason = "handlers are async whether or not they wait"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test is its own owner: it awaits what it spawns"
+)]
+#![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
+
+mod app;
+mod moves;
+mod one_host;
+mod stress;
+mod two_hosts;
