@@ -104,13 +104,17 @@ pub enum Side {
 pub enum Step {
     /// The admission seal was applied.
     Sealed,
-    /// The state was captured.
+    /// The adapter captured the application's state.
+    StateCaptured,
+    /// The payload is fixed.
     Captured,
     /// The temporary queue was registered.
     TemporaryQueue,
     /// The factory ran.
     Factory,
-    /// The state was restored.
+    /// The adapter restored the application's state.
+    StateRestored,
+    /// The unit is restored and staged.
     Restored,
     /// The owner change is confirmed.
     Committed,

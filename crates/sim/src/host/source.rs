@@ -366,6 +366,9 @@ impl Host {
                 .map_err(|_| CaptureFailure::NotEncodable)
         };
         if result.is_ok() {
+            if preserves(actor, shared) {
+                self.seen_step(relocation, Step::StateCaptured, shared);
+            }
             self.seen_step(relocation, Step::Captured, shared);
             self.note_saved(relocation, actor, shared);
         }
@@ -377,7 +380,6 @@ impl Host {
     /// State, queue and timer, as they are behind the seal.
     fn captured(&self, actor: ActorIndex, shared: &Shared) -> Result<ParticipantCapture> {
         let lane = self.lanes.get(&actor).context("an Actor of this host")?;
-        let policy = shared.plan.actors.get(actor.0).map(|plan| plan.policy);
         let participant_id = ParticipantId::new(1)?;
         let mut queue = Vec::new();
         for item in &lane.queue {
@@ -410,7 +412,7 @@ impl Host {
             });
         }
         Ok(ParticipantCapture {
-            state: (policy == Some(Policy::Preserve)).then(|| lane.state.to_bytes()),
+            state: preserves(actor, shared).then(|| lane.state.to_bytes()),
             queue,
             timers,
         })
@@ -588,4 +590,10 @@ impl Host {
         }
         Ok(sent)
     }
+}
+
+/// Whether an adapter captures and restores the state of an Actor.
+fn preserves(actor: ActorIndex, shared: &Shared) -> bool {
+    let plan = shared.plan.actors.get(actor.0);
+    plan.is_some_and(|plan| plan.policy == Policy::Preserve)
 }

@@ -443,6 +443,9 @@ impl Host {
             if let Some(unit) = self.targets.get_mut(&actor) {
                 unit.staged = Some(staged);
             }
+            if order.states.iter().any(|(_, state)| state.is_some()) {
+                self.seen_step(relocation, Step::StateRestored, shared);
+            }
             self.seen_step(relocation, Step::Restored, shared);
             Ok(())
         };
