@@ -13,6 +13,7 @@ mod layers;
 mod report;
 mod rules;
 mod run;
+mod sim;
 mod test;
 mod testcode;
 mod tidy;
@@ -33,7 +34,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "test",
         usage: "test [-- ARGS]",
@@ -93,6 +94,12 @@ const COMMANDS: [Command; 10] = [
         usage: "bench [NAME…] [--quick] [--json]",
         about: "runs benches beside their peers; --list names them",
         start: bench::command,
+    },
+    Command {
+        name: "sim",
+        usage: "sim --seed N | --seeds A..B [--mutant NAME] | --mutants",
+        about: "deterministic worlds of the real machines; replays what failed",
+        start: sim::command,
     },
 ];
 

@@ -42,31 +42,78 @@ const SHOWN: [&str; 11] = [
 
 /// The cases that need more than a world has, and what shows them instead.
 const ELSEWHERE: [(&str, &str); 19] = [
-    ("boundSessionRoute", "needs session owners: spotlane-session"),
+    (
+        "boundSessionRoute",
+        "needs session owners: spotlane-session",
+    ),
     ("actorJoin", "needs Spots with members: spotlane-runtime"),
     ("perActorUserSpot", "needs Spots: spotlane-runtime"),
     ("spotWideUserSpot", "needs Spots: spotlane-runtime"),
     ("instanceSpot", "needs Spots: spotlane-runtime"),
-    ("target-lifecycle-callback-bound-session-push", "needs session owners: spotlane-session"),
-    ("target-bound-session-push-before-route-convergence", "needs session owners: spotlane-session"),
-    ("message-follow-delayed-notice-next-call", "the order with a session route: spotlane-session"),
-    ("bound-actor-round-trip-with-delayed-route-notice", "needs session owners: spotlane-session"),
-    ("exact-source-tenure-removes-matching-cache-once", "spotlane-location cache, spotlane-relocation notice"),
-    ("aba-source-tenure-does-not-remove-current-cache", "spotlane-location cache, spotlane-relocation notice"),
-    ("same-target-attempt-key-with-different-fingerprint-is-rejected", "spotlane-relocation target"),
-    ("late-terminal-does-not-cross-successor-relocation-fence", "needs session owners: spotlane-session"),
+    (
+        "target-lifecycle-callback-bound-session-push",
+        "needs session owners: spotlane-session",
+    ),
+    (
+        "target-bound-session-push-before-route-convergence",
+        "needs session owners: spotlane-session",
+    ),
+    (
+        "message-follow-delayed-notice-next-call",
+        "the order with a session route: spotlane-session",
+    ),
+    (
+        "bound-actor-round-trip-with-delayed-route-notice",
+        "needs session owners: spotlane-session",
+    ),
+    (
+        "exact-source-tenure-removes-matching-cache-once",
+        "spotlane-location cache, spotlane-relocation notice",
+    ),
+    (
+        "aba-source-tenure-does-not-remove-current-cache",
+        "spotlane-location cache, spotlane-relocation notice",
+    ),
+    (
+        "same-target-attempt-key-with-different-fingerprint-is-rejected",
+        "spotlane-relocation target",
+    ),
+    (
+        "late-terminal-does-not-cross-successor-relocation-fence",
+        "needs session owners: spotlane-session",
+    ),
     ("stale-owner", "spotlane-relocation target"),
     ("aba-generation", "spotlane-relocation target"),
-    ("session-or-binding-closed", "needs session owners: spotlane-session"),
-    ("operation-timeout", "every-step and store worlds: invariants moves-settle and one-terminal"),
-    ("runtime-shutdown", "needs a host that drains: spotlane-runtime"),
-    ("identityAndAuthority", "shown together with commonLifecycle"),
+    (
+        "session-or-binding-closed",
+        "needs session owners: spotlane-session",
+    ),
+    (
+        "operation-timeout",
+        "every-step and store worlds: invariants moves-settle and one-terminal",
+    ),
+    (
+        "runtime-shutdown",
+        "needs a host that drains: spotlane-runtime",
+    ),
+    (
+        "identityAndAuthority",
+        "shown together with commonLifecycle",
+    ),
 ];
 
 /// Orders of the file that this contract does not keep, and why.
 const OTHERWISE: [(&str, &str, &str); 2] = [
-    ("sourceCleanupCompleted", "authorityCompleted", "D-33: completed waits for nobody"),
-    ("authorityCompleted", "relocationTerminalDelivered", "RL-210: the result comes at the cutover"),
+    (
+        "sourceCleanupCompleted",
+        "authorityCompleted",
+        "D-33: completed waits for nobody",
+    ),
+    (
+        "authorityCompleted",
+        "relocationTerminalDelivered",
+        "RL-210: the result comes at the cutover",
+    ),
 ];
 
 fn vectors() -> Option<Value> {
@@ -93,7 +140,12 @@ fn events(outcome: &Outcome) -> Vec<(Duration, BehaviorEvent)> {
 }
 
 fn names(value: &Value) -> Vec<&str> {
-    value.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect()
 }
 
 fn place(events: &[(Duration, BehaviorEvent)], name: &str) -> Option<usize> {
@@ -105,11 +157,17 @@ fn assert_orders(events: &[(Duration, BehaviorEvent)], orders: &Value) {
         let [before, after] = names(pair)[..] else {
             continue;
         };
-        if OTHERWISE.iter().any(|(a, b, _)| (*a, *b) == (before, after)) {
+        if OTHERWISE
+            .iter()
+            .any(|(a, b, _)| (*a, *b) == (before, after))
+        {
             continue;
         }
         let (before_at, after_at) = (place(events, before), place(events, after));
-        assert!(before_at.is_some() && before_at < after_at, "{before} then {after}: {events:?}");
+        assert!(
+            before_at.is_some() && before_at < after_at,
+            "{before} then {after}: {events:?}"
+        );
     }
 }
 
@@ -168,7 +226,10 @@ fn every_case_of_the_file_is_shown_or_listed() {
         let listed = ELSEWHERE.iter().find(|(name, _)| *name == case);
         match listed {
             Some((name, place)) => println!("not shown here: {name} ({place})"),
-            None => assert!(SHOWN.contains(&case.as_str()), "{case} is neither shown nor listed"),
+            None => assert!(
+                SHOWN.contains(&case.as_str()),
+                "{case} is neither shown nor listed"
+            ),
         }
     }
     for (before, after, why) in OTHERWISE {
@@ -185,7 +246,10 @@ fn the_common_lifecycle_happens_in_order_and_only_the_owner_admits() {
         let outcome = run(Scenario::new(seed).unwrap());
         let events = events(&outcome);
         for name in names(&common["requiredEvents"]) {
-            let times = events.iter().filter(|(_, event)| event.name() == name).count();
+            let times = events
+                .iter()
+                .filter(|(_, event)| event.name() == name)
+                .count();
             assert_eq!(times, 1, "{name}");
         }
         assert_orders(&events, &common["requiredOrder"]);
@@ -210,7 +274,10 @@ fn the_common_lifecycle_happens_in_order_and_only_the_owner_admits() {
 fn a_host_move_of_an_actor_shows_its_events_and_no_others() {
     let Some(vectors) = vectors() else { return };
     let profiles = vectors["profiles"].as_array().unwrap();
-    let profile = profiles.iter().find(|one| one["name"] == "actorHostHandoff").unwrap();
+    let profile = profiles
+        .iter()
+        .find(|one| one["name"] == "actorHostHandoff")
+        .unwrap();
     let outcome = run(Scenario::new(1).unwrap());
     let events = events(&outcome);
     for name in names(&profile["requiredEvents"]) {
@@ -276,7 +343,9 @@ fn a_repeated_attempt_uses_the_existing_progress() {
                 spark: Spark::Cut(outage),
             };
             let scenario = Scenario::new(step).unwrap().policy(policy);
-            let outcome = run(scenario.climate(Climate::Network).fault(Duration::ZERO, fault));
+            let outcome = run(scenario
+                .climate(Climate::Network)
+                .fault(Duration::ZERO, fault));
             let counts = [Step::TemporaryQueue, Step::Factory, Step::StateRestored]
                 .map(|wanted| steps(&outcome, wanted));
             assert_eq!(counts, [1, 1, restores], "cut at step {step}");
@@ -331,9 +400,10 @@ fn a_target_that_dies_after_the_commit_is_not_replaced() {
 #[test]
 fn a_success_is_delivered_once() {
     let outcome = run(Scenario::new(2).unwrap());
-    let finished = outcome.seen.iter().filter(|(_, seen)| {
-        matches!(seen, Observation::MoveFinished { result: Ok(()), .. })
-    });
+    let finished = outcome
+        .seen
+        .iter()
+        .filter(|(_, seen)| matches!(seen, Observation::MoveFinished { result: Ok(()), .. }));
     assert_eq!(finished.count(), 1);
     assert_eq!(steps(&outcome, Step::Committed), 1);
     assert_eq!(steps(&outcome, Step::CleanedUp), 1);
@@ -361,6 +431,9 @@ fn each_policy_captures_makes_and_restores_as_often_as_it_says() {
             .map(|wanted| steps(&outcome, wanted));
         assert_eq!(counted, expected, "{name}");
         let accepted = case["relocationAccepted"].as_bool().unwrap();
-        assert_eq!(outcome.servers, [Some(if accepted { TARGET } else { SOURCE })]);
+        assert_eq!(
+            outcome.servers,
+            [Some(if accepted { TARGET } else { SOURCE })]
+        );
     }
 }
