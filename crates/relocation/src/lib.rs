@@ -21,6 +21,10 @@
 //! let unit = Source::new(RelocationSettings::default());
 //! assert_eq!(unit.stage(), SourceStage::SourceRunning);
 //! ```
+#![expect(
+    clippy::boxed_local,
+    reason = "a stage moves in its box: a pointer, whatever it holds"
+)]
 #![cfg_attr(
     not(test),
     warn(

@@ -26,6 +26,7 @@ pub struct Claim {
 /// Whether a notice may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "closed by RL-162")]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Begin {
     /// Send one, and say with the claim how that went.
     Granted(Claim),

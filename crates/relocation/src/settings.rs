@@ -300,8 +300,8 @@ mod tests {
     fn the_defaults_are_the_contracts() {
         let built = RelocationSettings::builder().build().unwrap();
         assert_eq!(built, RelocationSettings::default());
-        assert_eq!(built.cutover_wait(), Duration::from_millis(1000));
-        assert_eq!(built.seal_timeout(), Duration::from_millis(3000));
+        assert_eq!(built.cutover_wait(), Duration::from_secs(1));
+        assert_eq!(built.seal_timeout(), Duration::from_secs(3));
         assert_eq!(built.chunk_limit().get(), 262_144);
         assert_eq!(built.in_flight_budget(), Some(16_777_216));
         assert_eq!(built.node_in_flight_budget(), None);
@@ -345,6 +345,6 @@ mod tests {
         assert!(settings.check_route_cache(Duration::ZERO).is_ok());
         let off = RelocationSettings::builder().follow_duration(Duration::ZERO);
         let off = off.build().unwrap();
-        assert!(off.check_route_cache(Duration::from_secs(60)).is_ok());
+        assert!(off.check_route_cache(Duration::from_mins(1)).is_ok());
     }
 }

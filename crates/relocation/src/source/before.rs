@@ -363,8 +363,8 @@ impl SourcePaused {
         Stage::Paused(self)
     }
 
-    pub(super) fn deadline(&self) -> Option<Monotonic> {
-        Some(self.plan.deadline)
+    pub(super) fn deadline(&self) -> Monotonic {
+        self.plan.deadline
     }
 
     /// SRC-6: out of time before command 40 was sent.

@@ -213,6 +213,7 @@ fn report(outcome: CleanUpOutcome, cx: &mut Context<'_>) {
 
 /// Nothing is left; what still comes is unavailable.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Ended;
 
 impl Ended {

@@ -115,8 +115,8 @@ impl Machine for Source {
     fn next_deadline(&self) -> Option<Monotonic> {
         match &self.stage {
             Stage::Waiting(stage) => stage.deadline(),
-            Stage::Paused(stage) => stage.deadline(),
-            Stage::TargetRestoring(stage) => stage.deadline(),
+            Stage::Paused(stage) => Some(stage.deadline()),
+            Stage::TargetRestoring(stage) => Some(stage.deadline()),
             Stage::ReadyUnknown(stage) => stage.deadline(),
             Stage::AwaitCommit(stage) => stage.deadline(),
             Stage::Reconciling(stage) => stage.deadline(),

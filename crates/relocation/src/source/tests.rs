@@ -76,6 +76,7 @@ impl Unit {
         assert_eq!(self.source.stage(), SourceStage::SourcePaused);
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "the event takes a box")]
     /// What a capture of `state` bytes and one note and one request gives.
     fn payload(&self, state: usize) -> Box<Payload> {
         let capture = ParticipantCapture {

@@ -115,14 +115,14 @@ impl Transfer {
     fn judge_ready(&self, ready: &RelocationReady, cx: &mut Context<'_>) -> Verdict {
         match records::ready_reply(&self.plan, ready) {
             Reply::Ours => Verdict::Accept,
-            other => self.not_ours(other, cx),
+            other @ (Reply::Foreign | Reply::WrongRole) => self.not_ours(other, cx),
         }
     }
 
     fn judge_failed(&self, failed: &RelocationFailed, cx: &mut Context<'_>) -> Verdict {
         match records::failed_reply(&self.plan, failed) {
             Reply::Ours => Verdict::Refuse,
-            other => self.not_ours(other, cx),
+            other @ (Reply::Foreign | Reply::WrongRole) => self.not_ours(other, cx),
         }
     }
 
@@ -200,8 +200,8 @@ impl TargetRestoring {
         Stage::TargetRestoring(self)
     }
 
-    pub(super) fn deadline(&self) -> Option<Monotonic> {
-        Some(self.transfer.plan.deadline)
+    pub(super) fn deadline(&self) -> Monotonic {
+        self.transfer.plan.deadline
     }
 
     /// SRC-12: silence is no failure; what the target does is not known from here.

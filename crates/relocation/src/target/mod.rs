@@ -186,7 +186,7 @@ impl<M> Machine for Target<M> {
 
     fn next_deadline(&self) -> Option<Monotonic> {
         let of_stage = match &self.stage {
-            Stage::Prewarmed(stage) => stage.deadline(),
+            Stage::Prewarmed(stage) => Some(stage.deadline()),
             Stage::TargetRestoring(stage) => stage.deadline(),
             Stage::RelayReady(stage) => stage.deadline(),
             Stage::CutoverReceived(stage)
@@ -505,7 +505,7 @@ fn arrived<M>(mut stage: Stage<M>, message: M, cx: &mut Context<'_, M>) -> Stage
         | Stage::CutoverFallback(stage)
         | Stage::StoreRetry(stage) => stage.backlog.push_direct(message),
         Stage::Absent | Stage::OwnerCommitted(_) | Stage::TargetOpen(_) | Stage::TargetRemoved => {
-            cx.push(TargetEffect::GiveBack(message))
+            cx.push(TargetEffect::GiveBack(message));
         }
     }
     stage

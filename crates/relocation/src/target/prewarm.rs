@@ -81,8 +81,8 @@ impl<M> Prewarmed<M> {
         *actor == self.key.actor.actor && prepare.source_node_rid == self.key.peer
     }
 
-    pub(super) const fn deadline(&self) -> Option<Monotonic> {
-        Some(self.until)
+    pub(super) const fn deadline(&self) -> Monotonic {
+        self.until
     }
 
     /// TGT-4, RL-145: prepared and never used.

@@ -30,7 +30,7 @@ pub struct TargetRestoring<M> {
 #[derive(Debug)]
 enum Progress {
     /// Chunks are coming.
-    Assembling(Assembly),
+    Assembling(Box<Assembly>),
     /// The stream is whole; the row has not been read.
     Assembled(States),
     /// Instances are being made and restored.
@@ -78,7 +78,7 @@ impl<M> TargetRestoring<M> {
             || unit.prepare.payload_chunk_count.get() == 0;
         let failure = local.failure();
         // RL-359: a stream has at least one chunk of at least one byte.
-        let failure = failure.or(empty.then_some(FailureCode::RelocationDataLost));
+        let failure = failure.or_else(|| empty.then_some(FailureCode::RelocationDataLost));
         if let Some(code) = failure {
             return unit.refuse(adopted.unwrap_or_default(), code, cx);
         }
@@ -91,7 +91,7 @@ impl<M> TargetRestoring<M> {
         Stage::TargetRestoring(Box::new(Self {
             unit,
             backlog: adopted.unwrap_or_default(),
-            progress: Progress::Assembling(Assembly::new()),
+            progress: Progress::Assembling(Box::new(Assembly::new())),
             row: RowCheck::Reading,
         }))
     }
@@ -185,7 +185,9 @@ impl<M> TargetRestoring<M> {
         }
         match core::mem::replace(&mut self.progress, Progress::Restored) {
             Progress::Assembled(states) => self.restore(states, Attempt::First, cx),
-            other => self.progress = other,
+            other @ (Progress::Assembling(_) | Progress::Restoring(..) | Progress::Restored) => {
+                self.progress = other;
+            }
         }
     }
 
