@@ -10,14 +10,17 @@ use crate::network::HostIndex;
 
 /// An Actor of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct ActorIndex(pub usize);
 
 /// A sender of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct SenderIndex(pub usize);
 
 /// Names one message of a world, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct MessageId(pub u64);
 
 /// Whether a message wants an answer.

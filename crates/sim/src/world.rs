@@ -173,7 +173,7 @@ impl World {
             let actor_plan = plan.actors.get(actor.0).context("an Actor of this plan")?;
             let home = actor_plan.home;
             let row = self.create(actor, home)?;
-            let route = route_of(&row, &self.shared)?;
+            let route = route_of(&row, &self.shared);
             let state = ActorState {
                 handled: Vec::new(),
                 ballast: actor_plan.ballast,

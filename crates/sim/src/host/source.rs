@@ -244,12 +244,11 @@ impl Host {
                 let peer = self.peer_of_move(relocation)?;
                 self.await_chunk(relocation, peer, charge, shared);
             }
-            // There are no sessions in this world, so nobody has to be asked and nobody is told.
+            // There are no sessions in this world, so nobody has to be asked.
             SourceEffect::RefuseBinds => {
                 let event = SourceEvent::BindsRefused(Vec::new());
                 self.jobs.push_back(Job::Source(relocation, event));
             }
-            SourceEffect::AllowBinds | SourceEffect::SendToSession { .. } => {}
             SourceEffect::RequestSeal => self.request_seal(relocation),
             SourceEffect::WithdrawSeal | SourceEffect::Reopen => self.reopen(relocation),
             SourceEffect::Capture(order) => self.capture(relocation, &order, shared)?,
@@ -295,7 +294,12 @@ impl Host {
                     what,
                 });
             }
-            SourceEffect::ReturnPermit | SourceEffect::Reached(_) | SourceEffect::Ignored(_) => {}
+            // Neither sessions nor job permits in this world.
+            SourceEffect::AllowBinds
+            | SourceEffect::SendToSession { .. }
+            | SourceEffect::ReturnPermit
+            | SourceEffect::Reached(_)
+            | SourceEffect::Ignored(_) => {}
         }
         Ok(())
     }
