@@ -14,6 +14,7 @@ mod loom;
 mod report;
 mod rules;
 mod run;
+mod sim;
 mod test;
 mod testcode;
 mod tidy;
@@ -100,6 +101,12 @@ const COMMANDS: [Command; 11] = [
         usage: "bench [NAME…] [--quick] [--json]",
         about: "runs benches beside their peers; --list names them",
         start: bench::command,
+    },
+    Command {
+        name: "sim",
+        usage: "sim --seed N | --seeds A..B [--mutant NAME] | --mutants",
+        about: "deterministic worlds of the real machines; replays what failed",
+        start: sim::command,
     },
 ];
 

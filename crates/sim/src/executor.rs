@@ -87,12 +87,11 @@ impl Future for Sleep {
         if timers.now >= self.until {
             return Poll::Ready(());
         }
-        let key = match self.key {
-            Some(key) => key,
-            None => {
-                timers.sequence = timers.sequence.saturating_add(1);
-                (self.until, timers.sequence)
-            }
+        let key = if let Some(key) = self.key {
+            key
+        } else {
+            timers.sequence = timers.sequence.saturating_add(1);
+            (self.until, timers.sequence)
         };
         timers.waiting.insert(key, cx.waker().clone());
         self.key = Some(key);

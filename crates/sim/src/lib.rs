@@ -34,5 +34,6 @@ pub mod scenario;
 pub mod shared;
 pub mod store;
 pub mod trace;
+pub mod vocabulary;
 pub mod workload;
 pub mod world;

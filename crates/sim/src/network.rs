@@ -10,6 +10,7 @@ use crate::random::Random;
 
 /// A host of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct HostIndex(pub usize);
 
 /// Two hosts, the smaller index first.
@@ -107,8 +108,8 @@ impl Network {
         let last = link.last.get_mut(direction)?;
         let way = self.random.micros(link.speed.low, link.speed.high);
         // 1 GB/s on the wire.
-        let line = Duration::from_nanos(u64::try_from(bytes).unwrap_or(u64::MAX));
-        let at = now.saturating_add(way).max(*last).saturating_add(line);
+        let wire = Duration::from_nanos(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let at = now.saturating_add(way).max(*last).saturating_add(wire);
         let at = at.max(last.saturating_add(Duration::from_micros(1)));
         *last = at;
         Some(at)

@@ -10,14 +10,17 @@ use crate::network::HostIndex;
 
 /// An Actor of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct ActorIndex(pub usize);
 
 /// A sender of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct SenderIndex(pub usize);
 
 /// Names one message of a world, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct MessageId(pub u64);
 
 /// Whether a message wants an answer.
@@ -113,13 +116,17 @@ pub enum Side {
 pub enum Step {
     /// The admission seal was applied.
     Sealed,
-    /// The state was captured.
+    /// The adapter captured the application's state.
+    StateCaptured,
+    /// The payload is fixed.
     Captured,
     /// The temporary queue was registered.
     TemporaryQueue,
     /// The factory ran.
     Factory,
-    /// The state was restored.
+    /// The adapter restored the application's state.
+    StateRestored,
+    /// The unit is restored and staged.
     Restored,
     /// The owner change is confirmed.
     Committed,

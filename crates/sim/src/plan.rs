@@ -132,7 +132,7 @@ impl Plan {
             } else {
                 Duration::from_millis(1_500)
             },
-            move_timeout: Duration::from_millis(1_000),
+            move_timeout: Duration::from_secs(1),
             heal_at,
             renew_at: heal_at + FOLLOW_DURATION,
             end_at: heal_at + FOLLOW_DURATION * 2 + RESTORE_VALIDITY * 4,

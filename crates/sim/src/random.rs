@@ -26,7 +26,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.state)
     }
@@ -34,7 +34,7 @@ impl Random {
     /// A number below `bound`; 0 when the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The bias of the remainder is far below what a simulation notices.
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.draw().checked_rem(bound).unwrap_or(0)
     }
 
     /// A number from `low` to `high`, both included.
@@ -73,14 +73,14 @@ mod tests {
         let mut a = Random::new(7);
         let mut b = Random::new(7);
         let mut fork = b.fork("network");
-        fork.next();
+        fork.draw();
         assert_eq!(
-            (0..5).map(|_| a.next()).collect::<Vec<_>>(),
-            (0..5).map(|_| b.next()).collect::<Vec<_>>()
+            (0..5).map(|_| a.draw()).collect::<Vec<_>>(),
+            (0..5).map(|_| b.draw()).collect::<Vec<_>>()
         );
         assert_ne!(
-            Random::new(7).fork("a").next(),
-            Random::new(7).fork("b").next()
+            Random::new(7).fork("a").draw(),
+            Random::new(7).fork("b").draw()
         );
     }
 

@@ -79,6 +79,8 @@ pub struct Outcome {
     pub steps: Vec<u64>,
     /// Who serves each Actor at the end.
     pub servers: Vec<Option<HostIndex>>,
+    /// The row of each Actor at the beginning and at the end.
+    pub rows: Vec<(Option<OwnerRow>, Option<OwnerRow>)>,
 }
 
 /// A world on its way.
@@ -171,7 +173,7 @@ impl World {
             let actor_plan = plan.actors.get(actor.0).context("an Actor of this plan")?;
             let home = actor_plan.home;
             let row = self.create(actor, home)?;
-            let route = route_of(&row, &self.shared)?;
+            let route = route_of(&row, &self.shared);
             let state = ActorState {
                 handled: Vec::new(),
                 ballast: actor_plan.ballast,
@@ -242,6 +244,7 @@ impl World {
     /// Something that cannot be: a defect of a machine, of a driver or of the simulator.
     pub fn run(mut self) -> Result<Outcome> {
         self.look();
+        let before = self.rows();
         while self.violations.is_empty() {
             let next = [self.shared.agenda.next_at(), self.executor.next_wake()];
             let Some(next) = next.into_iter().flatten().min() else {
@@ -267,15 +270,24 @@ impl World {
             self.judge_end();
         }
         let servers = self.servers();
+        let after = self.rows();
         Ok(Outcome {
             violations: self.violations,
             oracle: self.oracle,
             trace: self.trace,
             seen: self.seen,
             servers,
+            rows: before.into_iter().zip(after).collect(),
             steps: self.hosts.iter().map(Host::steps).collect(),
             events: self.events,
         })
+    }
+
+    fn rows(&self) -> Vec<Option<OwnerRow>> {
+        let actors = self.shared.plan.actor_indices();
+        actors
+            .map(|actor| self.truth.row(&self.shared, actor))
+            .collect()
     }
 
     fn servers(&self) -> Vec<Option<HostIndex>> {
@@ -652,6 +664,7 @@ impl Truth {
                 .relocation_state
                 .as_ref()
                 .map(|state| state.phase),
+            object_generation: row.object_generation,
             generation: row.authority_owner_generation,
             lease: if lives { Lease::Live } else { Lease::Ended },
         })

@@ -19,7 +19,6 @@ use crate::shared::Shared;
 
 /// A message that arrived directly.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "a plain value")]
 pub(super) struct Arrival {
     /// The message.
     pub record: Box<FrozenRecord>,
@@ -297,11 +296,13 @@ impl Host {
         let job = match record {
             Record::RelocationReady(ready) => {
                 let event = SourceEvent::Ready(ready.into());
-                return self.reply(from, event);
+                self.reply(from, event);
+                return Ok(());
             }
             Record::RelocationFailed(failed) => {
                 let event = SourceEvent::Failed(failed.into());
-                return self.reply(from, event);
+                self.reply(from, event);
+                return Ok(());
             }
             other => self.target_command(connection, other, shared)?,
         };
@@ -312,13 +313,12 @@ impl Host {
     }
 
     /// RL-5: which move a reply belongs to is in the reply, and a machine judges that.
-    fn reply(&mut self, from: HostIndex, event: SourceEvent) -> Result<()> {
+    fn reply(&mut self, from: HostIndex, event: SourceEvent) {
         for (relocation, unit) in &self.sources {
             if unit.target == from && unit.machine.stage() != SourceStage::SourceRunning {
                 self.jobs.push_back(Job::Source(*relocation, event.clone()));
             }
         }
-        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::observation::{MessageId, Work};
 
 /// What an Actor remembers: everything it has handled, in order, and some weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a plain value")]
 pub struct ActorState {
     /// What it has handled.
     pub handled: Vec<Work>,

@@ -9,6 +9,7 @@ mod inbound;
 pub mod lane;
 mod lease;
 mod prepare;
+mod progress;
 mod rows;
 mod sending;
 mod source;
@@ -69,6 +70,7 @@ pub enum Life {
 /// An answer of the store to a host.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "one at a time, moved once")]
 pub enum StoreAnswer {
     /// To a renewal of the host's lease.
     Lease(Result<HeldLease, LocationError>),
@@ -119,6 +121,7 @@ pub enum StoreAnswer {
 /// What can happen to a host.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "one at a time, moved once")]
 pub enum HostEvent {
     /// A packet came in.
     Packet {
@@ -344,7 +347,10 @@ impl Host {
                 self.commit_answered(actor, done, shared);
                 Ok(())
             }
-            StoreAnswer::Progress { actor, done } => self.progress_answered(actor, done, shared),
+            StoreAnswer::Progress { actor, done } => {
+                self.progress_answered(actor, done, shared);
+                Ok(())
+            }
         }
     }
 

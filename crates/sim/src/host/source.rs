@@ -244,12 +244,11 @@ impl Host {
                 let peer = self.peer_of_move(relocation)?;
                 self.await_chunk(relocation, peer, charge, shared);
             }
-            // There are no sessions in this world, so nobody has to be asked and nobody is told.
+            // There are no sessions in this world, so nobody has to be asked.
             SourceEffect::RefuseBinds => {
                 let event = SourceEvent::BindsRefused(Vec::new());
                 self.jobs.push_back(Job::Source(relocation, event));
             }
-            SourceEffect::AllowBinds | SourceEffect::SendToSession { .. } => {}
             SourceEffect::RequestSeal => self.request_seal(relocation),
             SourceEffect::WithdrawSeal | SourceEffect::Reopen => self.reopen(relocation),
             SourceEffect::Capture(order) => self.capture(relocation, &order, shared)?,
@@ -295,7 +294,12 @@ impl Host {
                     what,
                 });
             }
-            SourceEffect::ReturnPermit | SourceEffect::Reached(_) | SourceEffect::Ignored(_) => {}
+            // Neither sessions nor job permits in this world.
+            SourceEffect::AllowBinds
+            | SourceEffect::SendToSession { .. }
+            | SourceEffect::ReturnPermit
+            | SourceEffect::Reached(_)
+            | SourceEffect::Ignored(_) => {}
         }
         Ok(())
     }
@@ -388,6 +392,9 @@ impl Host {
                 .map_err(|_| CaptureFailure::NotEncodable)
         };
         if result.is_ok() {
+            if preserves(actor, shared) {
+                self.seen_step(relocation, Step::StateCaptured, shared);
+            }
             self.seen_step(relocation, Step::Captured, shared);
             self.note_saved(relocation, actor, shared);
         }
@@ -399,7 +406,6 @@ impl Host {
     /// State, queue and timer, as they are behind the seal.
     fn captured(&self, actor: ActorIndex, shared: &Shared) -> Result<ParticipantCapture> {
         let lane = self.lanes.get(&actor).context("an Actor of this host")?;
-        let policy = shared.plan.actors.get(actor.0).map(|plan| plan.policy);
         let participant_id = ParticipantId::new(1)?;
         let mut queue = Vec::new();
         for item in &lane.queue {
@@ -432,7 +438,7 @@ impl Host {
             });
         }
         Ok(ParticipantCapture {
-            state: (policy == Some(Policy::Preserve)).then(|| lane.state.to_bytes()),
+            state: preserves(actor, shared).then(|| lane.state.to_bytes()),
             queue,
             timers,
         })
@@ -619,4 +625,10 @@ impl Host {
         }
         Ok(sent)
     }
+}
+
+/// Whether an adapter captures and restores the state of an Actor.
+fn preserves(actor: ActorIndex, shared: &Shared) -> bool {
+    let plan = shared.plan.actors.get(actor.0);
+    plan.is_some_and(|plan| plan.policy == Policy::Preserve)
 }

@@ -34,7 +34,7 @@ use crate::shared::{Shared, Submit, monotonic, since_origin};
 
 /// How far the owner has told the store that it serves (RL-365).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     /// Nothing has to be written.
     Nothing,
     /// `activated` is being written.
@@ -56,15 +56,15 @@ pub(super) struct TargetUnit {
     pub(super) machine: Target<Arrival>,
     /// Whether messages for the object go to the machine.
     pub(super) queue_registered: bool,
-    relocation: Option<RelocationId>,
-    identity: Option<RelocationIdentity>,
-    fence: Option<RelocationTargetFence>,
+    pub(super) relocation: Option<RelocationId>,
+    pub(super) identity: Option<RelocationIdentity>,
+    pub(super) fence: Option<RelocationTargetFence>,
     staged: Option<Staged>,
     /// The row as it was read or written last.
-    row: Option<ActiveObject>,
-    progress: Progress,
+    pub(super) row: Option<ActiveObject>,
+    pub(super) progress: Progress,
     /// When the progress is written again.
-    progress_at: Option<Duration>,
+    pub(super) progress_at: Option<Duration>,
     retained: bool,
     /// Messages that came by relay.
     taken: Vec<MessageId>,
@@ -329,10 +329,6 @@ impl Host {
             .context("a move to this host")
     }
 
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one arm for each effect, most of one line"
-    )]
     fn target_effect(
         &mut self,
         actor: ActorIndex,
@@ -472,6 +468,9 @@ impl Host {
             if let Some(unit) = self.targets.get_mut(&actor) {
                 unit.staged = Some(staged);
             }
+            if order.states.iter().any(|(_, state)| state.is_some()) {
+                self.seen_step(relocation, Step::StateRestored, shared);
+            }
             self.seen_step(relocation, Step::Restored, shared);
             Ok(())
         };
@@ -580,7 +579,7 @@ impl Host {
         let unit = self.targets.get_mut(&actor).context("a unit")?;
         let staged = unit.staged.take().context("a restored unit")?;
         let row = unit.row.as_ref().context("the row of a committed unit")?;
-        let route = route_of(row, shared)?;
+        let route = route_of(row, shared);
         unit.queue_registered = false;
         let mut lane = Lane::new(route, staged.state, staged.timer);
         lane.gate = Gate::Merged;
@@ -636,7 +635,7 @@ impl Host {
         let (Some(row), Some(staged)) = (&unit.row, &unit.staged) else {
             return Ok(());
         };
-        let lane = Lane::new(route_of(row, shared)?, staged.state.clone(), staged.timer);
+        let lane = Lane::new(route_of(row, shared), staged.state.clone(), staged.timer);
         self.lanes.insert(actor, lane);
         Ok(())
     }
@@ -661,86 +660,6 @@ impl Host {
         for arrival in arrivals {
             self.refuse(&arrival.record, Loss::Removed, shared);
         }
-    }
-
-    /// Writes how far the move has got: `activated`, then nothing any more (RL-365).
-    fn write_progress(&mut self, actor: ActorIndex, shared: &Shared) -> Result<()> {
-        let lease = self.held.lease().clone();
-        let steady = rows::steady(
-            &shared.cast,
-            self.index,
-            &lease,
-            actor,
-            ActorAuthorityState::Ready,
-        )?;
-        let key = shared.cast.key(actor)?;
-        let Some(unit) = self.targets.get_mut(&actor) else {
-            return Ok(());
-        };
-        unit.progress_at = None;
-        let payload = match (unit.progress, &unit.identity, &unit.fence) {
-            (Progress::Activating, Some(identity), Some(fence)) => {
-                rows::moved(steady, identity, fence, RelocationPhase::Activated)?
-            }
-            _ => steady,
-        };
-        let until = self.location_now().after(Duration::from_millis(150));
-        let repository = Arc::clone(&self.repository);
-        let held = self.held.clone();
-        self.ask(shared, async move {
-            // Read first: an earlier write of the same progress may have happened unseen.
-            let done = async {
-                let row = match repository.read(&key, until).await? {
-                    Authority::Active(row) if row.is_owned_by(&lease) => row,
-                    _ => return Err(LocationError::Unavailable { source: None }),
-                };
-                repository.preserve(&held, &row, &payload, until).await
-            };
-            StoreAnswer::Progress {
-                actor,
-                done: done.await.map(Box::new),
-            }
-        });
-        Ok(())
-    }
-
-    /// The answer to a progress write.
-    pub(super) fn progress_answered(
-        &mut self,
-        actor: ActorIndex,
-        done: Result<Box<ActiveObject>, LocationError>,
-        shared: &mut Shared,
-    ) -> Result<()> {
-        let now = shared.now();
-        let serves = self
-            .lanes
-            .get(&actor)
-            .is_some_and(|lane| lane.gate != Gate::Merged);
-        let Some(unit) = self.targets.get_mut(&actor) else {
-            return Ok(());
-        };
-        let (Ok(row), Some(relocation)) = (done, unit.relocation) else {
-            // It goes on trying while it owns the object; a successor waits for it.
-            unit.progress_at = serves.then(|| now + Duration::from_millis(25));
-            if !serves {
-                unit.progress = Progress::Nothing;
-            }
-            return Ok(());
-        };
-        unit.row = Some(*row);
-        let step = match unit.progress {
-            Progress::Activating => {
-                unit.progress = Progress::Completing;
-                unit.progress_at = Some(now + Duration::from_millis(10));
-                Step::Published
-            }
-            Progress::Completing | Progress::Nothing => {
-                unit.progress = Progress::Nothing;
-                Step::Completed
-            }
-        };
-        self.seen_step(relocation, step, shared);
-        Ok(())
     }
 }
 
@@ -783,10 +702,10 @@ fn actor_of_object(object: &RelocationObject, shared: &Shared) -> Result<ActorIn
 }
 
 /// The tenure that a row names.
-pub(crate) fn route_of(row: &ActiveObject, shared: &Shared) -> Result<Route> {
+pub(crate) fn route_of(row: &ActiveObject, shared: &Shared) -> Route {
     let content = row.row();
     let payload = row.payload();
-    Ok(Route {
+    Route {
         tenure: Tenure {
             object: row.object().clone(),
             object_generation: content.object_generation,
@@ -798,5 +717,5 @@ pub(crate) fn route_of(row: &ActiveObject, shared: &Shared) -> Result<Route> {
         owner_id: content.owner_id.clone(),
         mesh_name: shared.cast.mesh.clone(),
         store_version: row.version().clone(),
-    })
+    }
 }

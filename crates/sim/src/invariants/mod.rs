@@ -19,7 +19,7 @@ mod state_lineage;
 use std::fmt;
 use std::time::Duration;
 
-use spotlane_types::generation::AuthorityOwnerGeneration;
+use spotlane_types::generation::{AuthorityOwnerGeneration, ObjectGeneration};
 use spotlane_types::kind::RelocationPhase;
 
 use crate::host::Host;
@@ -46,6 +46,8 @@ pub struct OwnerRow {
     pub owner: HostIndex,
     /// How far a move has got, if one is in the row.
     pub phase: Option<RelocationPhase>,
+    /// The incarnation.
+    pub object_generation: ObjectGeneration,
     /// The tenure.
     pub generation: AuthorityOwnerGeneration,
     /// The lease of the owner.
