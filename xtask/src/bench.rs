@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the bench crate in release mode and runs its programs.
 //!
-//! A bench is a program (bin target) of `crates/bench`. What a program needs in heavy peers is a
+//! A bench is a program (bin target) of `crates/bench`, or the one of `crates/lane-bench`, whose peers
+//! would enter the lock file of the former. What a program needs in heavy peers is a
 //! feature that its `required-features` name, so only the programs that are asked for pay for it.
 
 use std::collections::BTreeSet;
@@ -11,14 +12,15 @@ use serde_json::Value;
 use crate::report::say;
 use crate::{run, tree};
 
-/// The crate with the benches.
-pub(crate) const MANIFEST: &str = "crates/bench/Cargo.toml";
+/// The crates with the benches.
+pub(crate) const MANIFESTS: [&str; 2] = ["crates/bench/Cargo.toml", "crates/lane-bench/Cargo.toml"];
 /// Apart from the tests' folder, so that a bench build and a test build do not wait for each other.
 pub(crate) const TARGET: &str = "target/bench";
 
 /// One program and the features it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bench {
+    manifest: &'static str,
     name: String,
     features: Vec<String>,
 }
@@ -34,7 +36,11 @@ struct Request {
 /// Runs the named benches, or all.
 pub(crate) fn command(args: &[String]) -> Result<()> {
     let request = parse(args)?;
-    let benches = benches(&run::metadata(MANIFEST)?);
+    let mut benches = Vec::new();
+    for manifest in MANIFESTS {
+        benches.extend(programs(manifest, &run::metadata(manifest)?));
+    }
+    benches.sort_by(|left, right| left.name.cmp(&right.name));
     let chosen = choose(&benches, &request.names)?;
     if request.list {
         for bench in chosen {
@@ -42,7 +48,9 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
         }
         return Ok(());
     }
-    build(&chosen)?;
+    for manifest in MANIFESTS {
+        build(manifest, &chosen)?;
+    }
     let folder = tree::root().join(TARGET).join("release");
     for bench in chosen {
         let program = folder.join(format!("{}{}", bench.name, std::env::consts::EXE_SUFFIX));
@@ -65,7 +73,7 @@ fn parse(args: &[String]) -> Result<Request> {
     Ok(request)
 }
 
-fn benches(metadata: &Value) -> Vec<Bench> {
+fn programs(manifest: &'static str, metadata: &Value) -> Vec<Bench> {
     let packages = run::packages(metadata).into_iter();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let programs = targets.filter(|target| target["kind"][0] == "bin");
@@ -73,14 +81,13 @@ fn benches(metadata: &Value) -> Vec<Bench> {
         let words = list.as_array().into_iter().flatten();
         words.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let mut benches: Vec<Bench> = programs
+    programs
         .map(|target| Bench {
+            manifest,
             name: target["name"].as_str().unwrap_or_default().to_owned(),
             features: words(&target["required-features"]),
         })
-        .collect();
-    benches.sort_by(|left, right| left.name.cmp(&right.name));
-    benches
+        .collect()
 }
 
 fn choose<'a>(benches: &'a [Bench], names: &[String]) -> Result<Vec<&'a Bench>> {
@@ -97,13 +104,22 @@ fn choose<'a>(benches: &'a [Bench], names: &[String]) -> Result<Vec<&'a Bench>> 
     Ok(benches.iter().filter(wanted).collect())
 }
 
-fn build(chosen: &[&Bench]) -> Result<()> {
+/// Builds what was chosen of one crate.
+fn build(manifest: &str, chosen: &[&Bench]) -> Result<()> {
+    let chosen: Vec<&Bench> = chosen
+        .iter()
+        .copied()
+        .filter(|bench| bench.manifest == manifest)
+        .collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
     let mut build = run::cargo();
     build.args([
         "build",
         "--release",
         "--manifest-path",
-        MANIFEST,
+        manifest,
         "--target-dir",
         TARGET,
     ]);
@@ -149,7 +165,7 @@ mod tests {
             {"kind": ["lib"], "name": "spotlane_bench"},
             {"kind": ["bin"], "name": "net", "required-features": ["net-peers"]},
             {"kind": ["bin"], "name": "crc"}]}]});
-        let benches = benches(&metadata);
+        let benches = programs(MANIFESTS[0], &metadata);
         assert_eq!(benches.len(), 2);
         assert_eq!(
             choose(&benches, &words("net")).unwrap()[0].features,

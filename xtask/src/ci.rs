@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::report::{Table, say};
-use crate::{fixtures, layers, rules, run, test, tidy};
+use crate::{fixtures, layers, loom, rules, run, test, tidy};
 
 /// Name and action of one step.
 type Step = (&'static str, fn() -> Result<()>);
 
 /// Cheap checks first, so that a slip is reported in seconds.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("fmt", format_is_clean),
     ("tidy", || tidy::command(&[])),
     ("layers", || layers::command(&[])),
@@ -25,6 +25,7 @@ const STEPS: [Step; 10] = [
     ("rustdoc", docs_are_clean),
     ("bench", benches_are_clean),
     ("test", || test::command(&[])),
+    ("loom", || loom::command(&[])),
 ];
 
 /// Runs all steps in order.
@@ -107,22 +108,34 @@ fn docs_are_clean() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The bench crate is outside of the workspace, so nothing else would notice that it broke. Linted
+/// The bench crates are outside of the workspace, so nothing else would notice that they broke. Linted
 /// twice, because a bench with heavy peers stands behind a feature: checked, peers cost seconds, so
 /// only the test, which has to link, does without them.
 fn benches_are_clean() -> Result<()> {
-    let place = [
-        "--manifest-path",
-        crate::bench::MANIFEST,
-        "--target-dir",
-        crate::bench::TARGET,
-    ];
-    for features in ["--no-default-features", "--all-features"] {
+    let [bench, lane_bench] = crate::bench::MANIFESTS;
+    for (manifest, features) in [
+        (bench, "--no-default-features"),
+        (bench, "--all-features"),
+        (lane_bench, "--all-features"),
+    ] {
         let mut clippy = run::cargo();
         clippy.args(["clippy", "--locked", "--all-targets", features]);
-        run::run(clippy.args(place).args(["--", "-D", "warnings"]))?;
+        run::run(clippy.args(place(manifest)).args(["--", "-D", "warnings"]))?;
     }
-    run::run(run::cargo().args(["test", "--locked", "--lib"]).args(place))
+    run::run(
+        run::cargo()
+            .args(["test", "--locked", "--lib"])
+            .args(place(bench)),
+    )
+}
+
+fn place(manifest: &str) -> [&str; 4] {
+    [
+        "--manifest-path",
+        manifest,
+        "--target-dir",
+        crate::bench::TARGET,
+    ]
 }
 
 #[cfg(test)]

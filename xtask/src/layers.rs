@@ -20,18 +20,22 @@ enum Layer {
     Tools,
 }
 
-const LAYERS: [(&str, Layer); 23] = [
+const LAYERS: &[(&str, Layer)] = &[
+const LAYERS: [(&str, Layer); 25] = [
     ("spotlane-types", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
     ("spotlane-store", Layer::Product(1)),
     ("spotlane-relocation", Layer::Product(2)),
     ("spotlane-session", Layer::Product(2)),
+    ("spotlane-stream-io", Layer::Product(2)),
+    ("spotlane-stream-proto", Layer::Product(2)),
     ("spotlane-mesh-proto", Layer::Product(2)),
     ("spotlane-store-memory", Layer::Product(2)),
     ("spotlane-store-redis", Layer::Product(2)),
     ("spotlane-location", Layer::Product(3)),
     ("spotlane-lane", Layer::Product(3)),
     ("spotlane-mesh", Layer::Product(3)),
+    ("spotlane-stream", Layer::Product(3)),
     ("spotlane-runtime", Layer::Product(4)),
     ("spotlane", Layer::Product(5)),
     ("spotlane-client", Layer::Product(5)),

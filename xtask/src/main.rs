@@ -10,6 +10,7 @@ mod conformance;
 mod fix;
 mod fixtures;
 mod layers;
+mod loom;
 mod report;
 mod rules;
 mod run;
@@ -33,7 +34,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "test",
         usage: "test [-- ARGS]",
@@ -87,6 +88,12 @@ const COMMANDS: [Command; 10] = [
         usage: "wire",
         about: "the codec as a filter: a JSON request per line in, an answer per line out",
         start: wire::command,
+    },
+    Command {
+        name: "loom",
+        usage: "loom [--long]",
+        about: "the concurrency models of the lane engine, under loom and shuttle",
+        start: loom::command,
     },
     Command {
         name: "bench",

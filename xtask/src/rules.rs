@@ -435,7 +435,8 @@ ST-90 d. Text of RL-5
 
     #[test]
     fn a_section_may_be_about_a_part_of_its_page() {
-        let document = "## relocation.md: RL-1 to RL-3, RL-9\n\n| RL-1 | One. | |\n| RL-9 | Nine. | |\n";
+        let document =
+            "## relocation.md: RL-1 to RL-3, RL-9\n\n| RL-1 | One. | |\n| RL-9 | Nine. | |\n";
         let page = pages(document).remove(0);
         assert_eq!(page.name, "relocation.md");
         let problems = differences(&page, "| RL-1 |\n| RL-2 |\n| RL-4 |\n| SRC-1 |\n| RL-9 |");

@@ -94,7 +94,8 @@ pub(crate) fn flag(args: &[String], name: &str) -> bool {
 
 /// Manifests of the crates that stand outside of the workspace, as far as they exist.
 pub(crate) fn excluded_manifests() -> Vec<String> {
-    let all = ["crates/bench/Cargo.toml", "crates/fuzz/Cargo.toml"];
+    let [bench, lane_bench] = crate::bench::MANIFESTS;
+    let all = [bench, lane_bench, "crates/fuzz/Cargo.toml"];
     let root = tree::root();
     all.iter()
         .filter(|path| root.join(path).is_file())

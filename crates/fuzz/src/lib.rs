@@ -1,3 +1,4 @@
 //! Entry points of the fuzz targets.
 
 pub mod entry;
+pub mod stream;

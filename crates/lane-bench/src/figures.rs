@@ -8,38 +8,78 @@ use crate::{Runner, seconds};
 
 /// How much one run of a figure does.
 #[derive(Clone, Copy)]
-pub struct Scale {
-    pub messages: u64,
+pub(crate) struct Scale {
+    pub(crate) messages: u64,
 }
 
 /// One throughput figure.
 #[derive(Clone, Copy)]
-pub enum Figure {
+pub(crate) enum Figure {
     /// So many producers tell so many actors, in scattered order.
-    OneWay { name: &'static str, actors: usize, producers: usize },
+    OneWay {
+        name: &'static str,
+        actors: usize,
+        producers: usize,
+    },
     /// So many clients, each with one request on its way, ask so many actors.
-    Ask { name: &'static str, actors: usize, clients: usize },
+    Ask {
+        name: &'static str,
+        actors: usize,
+        clients: usize,
+    },
 }
 
 impl Figure {
-    pub const ALL: [Self; 8] = [
-        Self::OneWay { name: "one-way, 1 owner, 1 producer", actors: 1, producers: 1 },
-        Self::OneWay { name: "one-way, 1 owner, 4 producers", actors: 1, producers: 4 },
-        Self::OneWay { name: "one-way, 1,000 owners", actors: 1000, producers: 2 },
-        Self::OneWay { name: "one-way, 100,000 owners", actors: 100_000, producers: 2 },
-        Self::Ask { name: "ask, 1 client", actors: 1, clients: 1 },
-        Self::Ask { name: "ask, 64 clients, 1 owner", actors: 1, clients: 64 },
-        Self::Ask { name: "ask, 64 clients, 1,000 owners", actors: 1000, clients: 64 },
-        Self::Ask { name: "ask, 64 clients, 100,000 owners", actors: 100_000, clients: 64 },
+    pub(crate) const ALL: [Self; 8] = [
+        Self::OneWay {
+            name: "one-way, 1 owner, 1 producer",
+            actors: 1,
+            producers: 1,
+        },
+        Self::OneWay {
+            name: "one-way, 1 owner, 4 producers",
+            actors: 1,
+            producers: 4,
+        },
+        Self::OneWay {
+            name: "one-way, 1,000 owners",
+            actors: 1000,
+            producers: 2,
+        },
+        Self::OneWay {
+            name: "one-way, 100,000 owners",
+            actors: 100_000,
+            producers: 2,
+        },
+        Self::Ask {
+            name: "ask, 1 client",
+            actors: 1,
+            clients: 1,
+        },
+        Self::Ask {
+            name: "ask, 64 clients, 1 owner",
+            actors: 1,
+            clients: 64,
+        },
+        Self::Ask {
+            name: "ask, 64 clients, 1,000 owners",
+            actors: 1000,
+            clients: 64,
+        },
+        Self::Ask {
+            name: "ask, 64 clients, 100,000 owners",
+            actors: 100_000,
+            clients: 64,
+        },
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneWay { name, .. } | Self::Ask { name, .. } => name,
         }
     }
 
-    pub fn unit(self) -> &'static str {
+    pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::OneWay { .. } => "messages/s",
             Self::Ask { .. } => "requests/s",
@@ -47,10 +87,14 @@ impl Figure {
     }
 }
 
-pub fn runner<P: Peer>(figure: Figure, scale: Scale) -> Runner {
+pub(crate) fn runner<P: Peer>(figure: Figure, scale: Scale) -> Runner {
     match figure {
-        Figure::OneWay { actors, producers, .. } => one_way::<P>(actors, producers, scale.messages),
-        Figure::Ask { actors, clients, .. } => ask::<P>(actors, clients, scale.messages / 4),
+        Figure::OneWay {
+            actors, producers, ..
+        } => one_way::<P>(actors, producers, scale.messages),
+        Figure::Ask {
+            actors, clients, ..
+        } => ask::<P>(actors, clients, scale.messages / 4),
     }
 }
 
@@ -68,7 +112,11 @@ impl Scattered {
         while n > 1 && gcd(step, n) != 1 {
             step += 1;
         }
-        Self { at: from % n, step: step % n, n }
+        Self {
+            at: from % n,
+            step: step % n,
+            n,
+        }
     }
 
     #[inline]
@@ -111,7 +159,10 @@ fn one_way<P: Peer>(actors: usize, producers: usize, messages: u64) -> Runner {
         });
         messages as f64 / took
     };
-    Runner { peer: P::NAME, run: Box::new(run) }
+    Runner {
+        peer: P::NAME,
+        run: Box::new(run),
+    }
 }
 
 fn ask<P: Peer>(actors: usize, clients: usize, requests: u64) -> Runner {
@@ -138,5 +189,8 @@ fn ask<P: Peer>(actors: usize, clients: usize, requests: u64) -> Runner {
         });
         (each * clients as u64) as f64 / took
     };
-    Runner { peer: P::NAME, run: Box::new(run) }
+    Runner {
+        peer: P::NAME,
+        run: Box::new(run),
+    }
 }

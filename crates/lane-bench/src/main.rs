@@ -1,11 +1,20 @@
-//! Runs the lane engine and its peers in one process, round by round, and prints one JSON line for every
-//! figure and peer: `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`.
+//! Runs the lane engine and its peers in one process, round by round, and prints one line for every
+//! figure and peer; with `--json` it is `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`.
 //!
 //! All peers of a figure run once in every round, so whatever else happens on the machine hits all of
 //! them; the ratio is taken inside a round and its median is printed. A ratio above one means that we are
-//! better, also where less is better. `--quick` takes fewer rounds and messages, `--only TEXT` the
-//! figures whose name contains the text, `--rounds N` sets the number of rounds, `--ours` leaves the
-//! peers out.
+//! better, also where less is better. `--quick` takes fewer rounds and messages and is over in a minute,
+//! `--only TEXT` takes the figures whose name contains the text, `--rounds N` sets the number of rounds,
+//! `--ours` leaves the peers out.
+
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::mem_forget,
+    clippy::print_stdout,
+    reason = "a program that measures and prints; a peer that does not start has no figure"
+)]
 
 mod figures;
 mod memory;
@@ -18,9 +27,9 @@ use crate::figures::{Figure, Scale};
 use crate::peers::{Actix, Kameo, Mpsc, Ours, Peer, Ractor};
 
 /// One peer set up for one figure; a run gives the figure's value.
-pub struct Runner {
-    pub peer: &'static str,
-    pub run: Box<dyn FnMut() -> f64>,
+pub(crate) struct Runner {
+    pub(crate) peer: &'static str,
+    pub(crate) run: Box<dyn FnMut() -> f64>,
 }
 
 fn main() {
@@ -34,9 +43,20 @@ fn main() {
         arguments.get(at + 1).cloned()
     };
     let quick = flag("--quick");
-    let rounds = value("--rounds").and_then(|n| n.parse().ok()).unwrap_or(if quick { 3 } else { 11 });
+    let rounds = value("--rounds")
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(if quick { 3 } else { 11 });
     let only = value("--only").unwrap_or_default();
-    let scale = if quick { Scale { messages: 200_000 } } else { Scale { messages: 400_000 } };
+    let show = if flag("--json") {
+        Show::Json
+    } else {
+        Show::Text
+    };
+    let scale = if quick {
+        Scale { messages: 200_000 }
+    } else {
+        Scale { messages: 400_000 }
+    };
     let wanted = |figure: &str| only.is_empty() || figure.contains(&only);
 
     for figure in Figure::ALL {
@@ -47,7 +67,11 @@ fn main() {
             // For a profiler: nothing but the engine.
             let mut runners = vec![figures::runner::<Ours>(figure, scale)];
             let values = rounds_of(&mut runners, rounds);
-            println!("{}: {}", figure.name(), median(values.into_iter().flatten().collect()));
+            println!(
+                "{}: {}",
+                figure.name(),
+                median(values.into_iter().flatten().collect())
+            );
             continue;
         }
         let mut runners = vec![
@@ -59,14 +83,24 @@ fn main() {
             figures::runner::<Mpsc>(figure, scale),
         ];
         let values = rounds_of(&mut runners, rounds);
-        print(figure.name(), figure.unit(), Better::Higher, &runners, &values);
+        let better = Better::Higher;
+        print(
+            show,
+            (figure.name(), figure.unit()),
+            better,
+            &runners,
+            &values,
+        );
     }
-    memory::figures(rounds.min(5), &wanted);
+    if !flag("--ours") {
+        // A child takes two seconds.
+        memory::figures(show, if quick { 1 } else { rounds.min(5) }, &wanted);
+    }
 }
 
 /// Whether a figure is good when it is high.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Better {
+pub(crate) enum Better {
     Higher,
     Lower,
 }
@@ -85,28 +119,51 @@ fn rounds_of(runners: &mut [Runner], rounds: usize) -> Vec<Vec<f64>> {
     values
 }
 
-pub fn print(figure: &str, unit: &str, better: Better, runners: &[Runner], values: &[Vec<f64>]) {
+/// How a figure is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    Text,
+    Json,
+}
+
+pub(crate) fn print(
+    show: Show,
+    (figure, unit): (&str, &str),
+    better: Better,
+    runners: &[Runner],
+    values: &[Vec<f64>],
+) {
     let Some(ours) = values.first() else { return };
     for (runner, peer) in runners.iter().zip(values).skip(1) {
         let ratios = ours.iter().zip(peer).map(|(ours, peer)| match better {
             Better::Higher => ours / peer,
             Better::Lower => peer / ours,
         });
-        let line = serde_json::json!({
-            "figure": figure,
-            "unit": unit,
-            "ours": round(median(ours.clone())),
-            "peer": round(median(peer.clone())),
-            "peer_name": runner.peer,
-            "ratio": (median(ratios.collect()) * 100.0).round() / 100.0,
-            "rounds": ours.len(),
-        });
-        println!("{line}");
+        let ratio = (median(ratios.collect()) * 100.0).round() / 100.0;
+        let rounds = ours.len();
+        let (ours, peer) = (round(median(ours.clone())), round(median(peer.clone())));
+        let name = runner.peer;
+        match show {
+            Show::Text => println!(
+                "{figure:<36} {ours:>12} {unit:<12} {name:<14} {peer:>12} ratio {ratio:.2}"
+            ),
+            Show::Json => println!(
+                "{}",
+                serde_json::json!({
+                    "figure": figure, "unit": unit, "ours": ours, "peer": peer,
+                    "peer_name": name, "ratio": ratio, "rounds": rounds,
+                })
+            ),
+        }
     }
 }
 
 fn round(value: f64) -> f64 {
-    if value >= 100.0 { value.round() } else { (value * 100.0).round() / 100.0 }
+    if value >= 100.0 {
+        value.round()
+    } else {
+        (value * 100.0).round() / 100.0
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -119,14 +176,14 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Seconds that `body` took.
-pub fn seconds(body: impl FnOnce()) -> f64 {
+pub(crate) fn seconds(body: impl FnOnce()) -> f64 {
     let start = Instant::now();
     body();
     start.elapsed().as_secs_f64()
 }
 
 /// What a child process measures by name.
-pub fn by_name(name: &str) -> Option<[f64; 3]> {
+pub(crate) fn by_name(name: &str) -> Option<[f64; 3]> {
     Some(match name {
         n if n == Ours::NAME => memory::measure::<Ours>(),
         n if n == Ractor::NAME => memory::measure::<Ractor>(),
@@ -138,7 +195,7 @@ pub fn by_name(name: &str) -> Option<[f64; 3]> {
     })
 }
 
-pub const PEERS: [&str; 6] = [
+pub(crate) const PEERS: [&str; 6] = [
     Ours::NAME,
     Ractor::NAME,
     Kameo::<false>::NAME,

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use crate::peers::Peer;
 use crate::work::Countdown;
-use crate::{Better, PEERS, Runner, by_name, print, seconds};
+use crate::{Better, PEERS, Runner, Show, by_name, print, seconds};
 
 const ACTORS: usize = 100_000;
 const CHILD: &str = "--child";
 
 /// Runs as a child when asked to; true when that is what the process was for.
-pub fn child(arguments: &[String]) -> bool {
-    let [flag, name] = arguments else { return false };
+pub(crate) fn child(arguments: &[String]) -> bool {
+    let [flag, name] = arguments else {
+        return false;
+    };
     if flag != CHILD {
         return false;
     }
@@ -25,7 +27,7 @@ pub fn child(arguments: &[String]) -> bool {
 }
 
 /// Nanoseconds to create one actor, bytes of a fresh one, bytes of one that handled a message.
-pub fn measure<P: Peer>() -> [f64; 3] {
+pub(crate) fn measure<P: Peer>() -> [f64; 3] {
     let (done, up) = (Countdown::forever(), Countdown::forever());
     let peer = P::start();
     up.arm(16);
@@ -67,7 +69,11 @@ fn settle() {
 
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: f64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0.0);
+    let pages: f64 = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0.0);
     pages * 4096.0
 }
 
@@ -81,15 +87,22 @@ fn idle_cpu() -> f64 {
 /// Nanoseconds this process has run, all threads together.
 fn run_time() -> f64 {
     let mut total = 0.0;
-    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+    for task in std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        let ran = text.split_whitespace().next().and_then(|n| n.parse::<f64>().ok());
+        let ran = text
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse::<f64>().ok());
         total += ran.unwrap_or(0.0);
     }
     total
 }
 
-pub fn figures(rounds: usize, wanted: &dyn Fn(&str) -> bool) {
+pub(crate) fn figures(show: Show, rounds: usize, wanted: &dyn Fn(&str) -> bool) {
     let names = [
         ("create 100,000 owners", "ns/owner"),
         ("memory per idle owner, fresh", "bytes/owner"),
@@ -108,18 +121,28 @@ pub fn figures(rounds: usize, wanted: &dyn Fn(&str) -> bool) {
             }
         }
     }
-    let runners: Vec<Runner> =
-        PEERS.iter().map(|peer| Runner { peer, run: Box::new(|| f64::NAN) }).collect();
+    let runners: Vec<Runner> = PEERS
+        .iter()
+        .map(|peer| Runner {
+            peer,
+            run: Box::new(|| f64::NAN),
+        })
+        .collect();
     for ((name, unit), values) in names.iter().zip(&values) {
         if wanted(name) {
-            print(name, unit, Better::Lower, &runners, values);
+            print(show, (name, unit), Better::Lower, &runners, values);
         }
     }
 }
 
 fn again(peer: &str) -> Vec<f64> {
     let program = std::env::current_exe().expect("the path of this program");
-    let output = Command::new(program).args([CHILD, peer]).output().expect("a child process");
+    let output = Command::new(program)
+        .args([CHILD, peer])
+        .output()
+        .expect("a child process");
     let text = String::from_utf8_lossy(&output.stdout);
-    text.split_whitespace().filter_map(|value| value.parse().ok()).collect()
+    text.split_whitespace()
+        .filter_map(|value| value.parse().ok())
+        .collect()
 }

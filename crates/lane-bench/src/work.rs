@@ -5,25 +5,28 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Thread;
 
 /// Counts down; the thread that armed it sleeps until nothing is left.
-pub struct Countdown {
+pub(crate) struct Countdown {
     left: AtomicU64,
     sleeper: Mutex<Option<Thread>>,
 }
 
 impl Countdown {
     /// Lives as long as the process, so that actors can hold a plain reference.
-    pub fn forever() -> &'static Self {
-        Box::leak(Box::new(Self { left: AtomicU64::new(0), sleeper: Mutex::new(None) }))
+    pub(crate) fn forever() -> &'static Self {
+        Box::leak(Box::new(Self {
+            left: AtomicU64::new(0),
+            sleeper: Mutex::new(None),
+        }))
     }
 
-    pub fn arm(&self, from: u64) {
+    pub(crate) fn arm(&self, from: u64) {
         let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
         *sleeper = Some(std::thread::current());
         self.left.store(from, Ordering::SeqCst);
     }
 
     #[inline]
-    pub fn one(&self) {
+    pub(crate) fn one(&self) {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(thread) = &*sleeper {
@@ -32,7 +35,7 @@ impl Countdown {
         }
     }
 
-    pub fn sleep_until_zero(&self) {
+    pub(crate) fn sleep_until_zero(&self) {
         while self.left.load(Ordering::Acquire) != 0 {
             std::thread::park();
         }
@@ -40,7 +43,7 @@ impl Countdown {
 }
 
 /// The actor's state: adds up what it is told and reports after a fixed number of messages.
-pub struct Adder {
+pub(crate) struct Adder {
     sum: u64,
     until_report: u64,
     per_report: u64,
@@ -48,12 +51,17 @@ pub struct Adder {
 }
 
 impl Adder {
-    pub fn new(per_report: u64, done: &'static Countdown) -> Self {
-        Self { sum: 0, until_report: per_report, per_report, done }
+    pub(crate) fn new(per_report: u64, done: &'static Countdown) -> Self {
+        Self {
+            sum: 0,
+            until_report: per_report,
+            per_report,
+            done,
+        }
     }
 
     #[inline]
-    pub fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         self.sum = self.sum.wrapping_add(value);
         self.until_report -= 1;
         if self.until_report == 0 {
@@ -63,7 +71,7 @@ impl Adder {
     }
 
     #[inline]
-    pub fn next(&mut self, value: u64) -> u64 {
+    pub(crate) fn next(&mut self, value: u64) -> u64 {
         self.sum = self.sum.wrapping_add(value);
         value + 1
     }

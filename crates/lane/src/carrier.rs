@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::engine::Shared;
-use crate::host::{GateHost, TicketHolder};
+use crate::host::{GateHost, GateTurn, TicketHolder};
 use crate::ready::Runnable;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
 
@@ -61,7 +61,7 @@ pub(crate) enum Exit {
     /// A parked turn woke, or a suspended one got its gate back: poll its carrier.
     Poll(Box<dyn AnyCarrier>),
     /// A ticket of a member was selected: run the member's item, then go on with the gate (EX-23).
-    Ticket(Arc<dyn TicketHolder>, Arc<dyn GateHost>, u64),
+    Ticket(Arc<dyn TicketHolder>, GateTurn),
 }
 
 /// What the body of a carrier and the worker share.

@@ -119,10 +119,35 @@ pub(crate) struct After<O: Owner> {
 
 /// Values of the application that must not be dropped under the lock.
 pub(crate) enum Junk<O: Owner> {
-    Entries(#[expect(dead_code, reason = "held to be dropped")] VecDeque<Entry<O>>),
-    Ext(#[expect(dead_code, reason = "held to be dropped")] Box<Ext<O>>),
+    Entries(VecDeque<Entry<O>>),
+    Ext(Box<Ext<O>>),
     Owner(O),
-    Carriers(#[expect(dead_code, reason = "held to be dropped")] Vec<Box<dyn AnyCarrier>>),
+    Carriers(Vec<Box<dyn AnyCarrier>>),
+}
+
+impl<O: Owner> Junk<O> {
+    /// Drops everything, one by one: a value whose drop panics harms no other.
+    fn discard(self, shared: &Shared) {
+        let drop_all = |entries: VecDeque<Entry<O>>| {
+            entries
+                .into_iter()
+                .for_each(|entry| shared.guard_drop(entry));
+        };
+        match self {
+            Self::Entries(entries) => drop_all(entries),
+            Self::Owner(owner) => shared.guard_drop(owner),
+            Self::Carriers(all) => all.into_iter().for_each(|one| shared.guard_drop(one)),
+            Self::Ext(mut ext) => {
+                drop_all(std::mem::take(&mut ext.lifecycle));
+                drop_all(std::mem::take(&mut ext.hold));
+                let barriers = std::mem::take(&mut ext.barriers);
+                barriers
+                    .into_iter()
+                    .for_each(|item| shared.guard_drop(item));
+                shared.guard_drop(ext);
+            }
+        }
+    }
 }
 
 /// How a lane that became runnable gets its turn; carried out after the lock is left (EX-72).
@@ -151,7 +176,9 @@ impl<O: Owner> Default for After<O> {
 impl<O: Owner> After<O> {
     /// Runs what was collected, with no lock held.
     pub(crate) fn run(self, core: &Arc<Core<O>>) {
-        drop(self.junk);
+        for junk in self.junk {
+            junk.discard(core.shared());
+        }
         drop(self.permits);
         core.enter(self.schedule);
         if let Some(sealed) = self.sealed {
@@ -335,6 +362,20 @@ impl<O: Owner> Inner<O> {
         }
         if self.admission == Admission::Queueing {
             self.admission = Admission::Open;
+        }
+    }
+
+    /// Requested → Open (EX-174): the lane ends or closes first. The requester learns it when what is
+    /// returned is dropped.
+    #[must_use]
+    pub(crate) fn withdraw_seal(&mut self) -> Option<oneshot::Sender<()>> {
+        let spot = self.spot()?;
+        match std::mem::take(&mut spot.seal) {
+            Seal::Requested(requester) => Some(requester),
+            other => {
+                spot.seal = other;
+                None
+            }
         }
     }
 
@@ -693,22 +734,29 @@ pub(crate) enum Line {
 
 impl<O: Owner> AnyLane for Core<O> {
     // EX-180: the end of an object is state of every lane and of no policy.
-    fn close(&self) {
+    fn close(&self) -> Result<(), Refusal> {
         let mut after = After::<O>::default();
         let reason = self.end_reason();
         let mut inner = self.inner.lock();
-        if !matches!(inner.admission, Admission::Ended | Admission::Held) {
+        if inner.admission == Admission::Held {
+            return Err(Refusal::Sealed);
+        }
+        let mut requester = None;
+        if inner.admission != Admission::Ended {
             // What waits for room was not accepted and ends here; what was accepted goes on (EX-74).
             inner.end_waiters(&reason, &mut after);
             inner.admission = Admission::Closed;
+            requester = inner.withdraw_seal();
         }
         inner.check_quiet(&mut after);
         drop(inner);
+        drop(requester);
         let After { wakers, quiet, .. } = after;
         for quiet in quiet {
             let _nobody_waits = quiet.send(());
         }
         wakers.into_iter().for_each(Waker::wake);
+        Ok(())
     }
 
     fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>> {
@@ -727,6 +775,7 @@ impl<O: Owner> AnyLane for Core<O> {
         let mut inner = self.inner.lock();
         inner.end_waiters(&reason, &mut after);
         inner.admission = Admission::Ended;
+        let requester = inner.withdraw_seal();
         if let Some(spot) = inner.spot() {
             let carriers = std::mem::take(&mut spot.suspended);
             spot.suspended_len = 0;
@@ -755,7 +804,19 @@ impl<O: Owner> AnyLane for Core<O> {
         }
         self.signal(ATTENTION);
         drop(inner);
+        drop(requester);
         after.run(&self);
+    }
+}
+
+impl<O: Owner> Core<O> {
+    /// The turn that held the gate is gone with its carrier.
+    pub(crate) fn lost(self: &Arc<Self>) {
+        {
+            let mut inner = self.inner.lock();
+            inner.run = Run::Stopped;
+        }
+        Arc::clone(self).abort();
     }
 }
 

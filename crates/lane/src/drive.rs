@@ -9,10 +9,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
-use crate::core::Core;
+use crate::core::{Admission, Core};
 use crate::engine::Shared;
 use crate::error::{AskError, HandlerError};
-use crate::host::{GateHost, TicketHolder};
+use crate::host::{AnyLane, GateHost, GateTurn, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick, Work};
 use crate::ready::Runnable;
@@ -42,7 +42,7 @@ pub(crate) enum Duty {
     /// The lane's own gate, kept while a ticket or a resumed turn ran in it.
     Continue,
     /// One item, in a turn of another lane's gate (EX-23).
-    Ticket(Arc<dyn GateHost>, u64),
+    Ticket(GateTurn),
 }
 
 /// What a carrier keeps between slices.
@@ -249,12 +249,16 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
         deferred: Vec::new(),
     };
     seat.set_mode(Mode::Waiting);
-    if let Duty::Ticket(gate, fence) = load.duty {
-        if let Some(current) = core.begin_ticket(&mut turn, &gate, fence) {
-            let (fifo, pick) = current;
+    let lost = Lost(Some(&core));
+    if let Duty::Ticket(GateTurn { gate, fence, fifo }) = load.duty {
+        if let Some(pick) = core.begin_ticket(&mut turn, &gate, fence) {
             let payload = run(shared, seat, &core, &mut turn, pick).await;
             core.end_ticket(&mut turn, fifo, payload);
+        } else {
+            // Its lane ended meanwhile; the place in the gate's FIFO was charged all the same.
+            gate.ticket_ended(fifo);
         }
+        lost.not();
         let gate = turn.gate.take().unwrap_or(gate);
         seat.leave(Exit::Continue(gate));
         seat.set_mode(Mode::Exit);
@@ -267,10 +271,12 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
             seat.leave(Exit::Poll(carrier));
             seat.set_mode(Mode::Exit);
             desk.batch = turn.batch;
+            lost.not();
             return;
         }
         Begin::Nothing => {
             desk.batch = turn.batch;
+            lost.not();
             return;
         }
     }
@@ -299,6 +305,25 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, shared: &Shared, seat: &Arc<Seat>, 
         }
     }
     desk.batch = turn.batch;
+    lost.not();
+}
+
+/// Ends the lane when its carrier is lost with the turn: nobody else would, and what was accepted has
+/// to end (EX-94).
+struct Lost<'a, O: Owner>(Option<&'a Arc<Core<O>>>);
+
+impl<O: Owner> Lost<'_, O> {
+    fn not(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<O: Owner> Drop for Lost<'_, O> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.lost();
+        }
+    }
 }
 
 /// One turn of one item, up to its terminal. Returns the payload bytes to release.
@@ -319,7 +344,8 @@ async fn run<O: Owner>(
             },
             kind,
         ) => {
-            // EX-121: returned immediately before the first instruction of the callback.
+            // EX-121, EX-124: returned immediately before the first instruction of the callback, which
+            // takes none from here on.
             drop(permit);
             if reply.as_ref().is_some_and(Reply::is_unwanted) {
                 // EX-330: its caller gave up before the handler began. One terminal, no handler.
@@ -402,7 +428,7 @@ fn finish<O: Owner>(
             Ok(Err(error)) => Err(AskError::Failed(error)),
             Err(message) => Err(AskError::Panicked { message }),
         };
-        // A caller that went away does not want it (EX-301).
+        // A caller that went away does not want it (EX-300, EX-301).
         if let Some(unwanted) = reply.answer(answer) {
             shared.guard_drop(unwanted);
         }
@@ -504,12 +530,19 @@ impl<O: Owner> Core<O> {
 }
 
 impl<O: Owner> TicketHolder for Core<O> {
-    fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker) {
+    fn run_ticket(self: Arc<Self>, turn: GateTurn, worker: &mut Worker) {
         let carrier = worker.take_carrier::<O>();
         carrier.load(Load {
             core: self,
-            duty: Duty::Ticket(gate, fence),
+            duty: Duty::Ticket(turn),
         });
         worker.poll_carrier(carrier);
+    }
+
+    fn gate_ended(self: Arc<Self>) {
+        // A member that moves with its Spot is in the hands of the move.
+        if self.inner.lock().admission != Admission::Held {
+            self.abort();
+        }
     }
 }

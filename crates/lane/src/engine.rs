@@ -26,7 +26,7 @@ const STOPPED: u8 = 2;
 
 /// Runs the lanes of one host on a fixed number of workers (EX-28).
 ///
-/// Every worker is one task of the given runtime. Lanes have no task, thread or timer of their own, and
+/// Every worker is one task of the given runtime, and one more task helps to wake them. Lanes have no task, thread or timer of their own, and
 /// an engine without work does not run at all (EX-70).
 pub struct Engine {
     shared: Arc<Shared>,
@@ -89,6 +89,16 @@ impl Engine {
             let mut worker = Worker::new(Arc::clone(&shared), index);
             tasks.spawn_on(poll_fn(move |cx| worker.poll(cx)), runtime);
         }
+        let nudged = Arc::clone(&shared);
+        let nudge = poll_fn(move |cx| {
+            nudged.ready.set_nudge(cx.waker());
+            if nudged.is_stopped() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        tasks.spawn_on(nudge, runtime);
         Self {
             shared,
             tasks: tokio::sync::Mutex::new(tasks),
@@ -121,7 +131,8 @@ impl Engine {
         let lanes = self.shared.registry.all();
         if serving.is_ok() {
             for lane in &lanes {
-                lane.close();
+                // One that a move holds is closed when it is given back.
+                lane.close().ok();
             }
         }
         let quiet = async {

@@ -7,7 +7,7 @@ use crate::core::{Admission, Core, Run};
 use crate::error::Fifo;
 use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
-use crate::queue::Entry;
+use crate::queue::{Entry, Ticket};
 use crate::ready::Runnable;
 use crate::worker::Worker;
 
@@ -47,7 +47,7 @@ impl<O: Owner> GateHost for Core<O> {
         if inner.admission == Admission::Ended {
             inner.run = Run::Stopped;
             drop(inner);
-            drop(carrier);
+            self.shared().guard_drop(carrier);
             return;
         }
         inner.run = Run::Parked;
@@ -73,7 +73,7 @@ impl<O: Owner> GateHost for Core<O> {
             }
             _ => {
                 drop(inner);
-                drop(carrier);
+                self.shared().guard_drop(carrier);
                 return;
             }
         }
@@ -98,7 +98,7 @@ impl<O: Owner> GateHost for Core<O> {
             }
             _ => {
                 drop(inner);
-                drop(carrier);
+                self.shared().guard_drop(carrier);
                 return;
             }
         }
@@ -115,17 +115,20 @@ impl<O: Owner> GateHost for Core<O> {
         let mut inner = self.inner.lock();
         if inner.admission == Admission::Ended {
             drop(inner);
-            drop(ticket);
+            ticket.gate_ended();
             return;
         }
         if fifo == Fifo::Lifecycle {
             let ext = inner.ext();
-            ext.lifecycle.push_back(Entry::Ticket(ticket));
+            ext.lifecycle
+                .push_back(Entry::Ticket(Ticket::new(ticket, fifo)));
             ext.lifecycle_ledger.accept(0);
             self.signal(crate::core::ATTENTION);
         } else {
             inner.ledger.accept(0);
-            inner.app.push_back(Entry::Ticket(ticket));
+            inner
+                .app
+                .push_back(Entry::Ticket(Ticket::new(ticket, fifo)));
         }
         let schedule = inner.make_ready();
         drop(inner);

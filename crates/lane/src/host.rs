@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::carrier::AnyCarrier;
-use crate::error::Fifo;
+use crate::error::{Fifo, Refusal};
 use crate::worker::Worker;
 
 /// The gate of a lane as its members and the workers see it. Separate from the queue (EX-1).
@@ -28,17 +28,29 @@ pub(crate) trait GateHost: Send + Sync {
     fn ticket_ended(&self, fifo: Fifo);
 }
 
+/// A turn of a gate that was given to a ticket.
+pub(crate) struct GateTurn {
+    pub(crate) gate: Arc<dyn GateHost>,
+    /// The fencing number of the turn (EX-7).
+    pub(crate) fence: u64,
+    /// The FIFO the ticket stood in.
+    pub(crate) fifo: Fifo,
+}
+
 /// A lane that is bound to the gate of another one (EX-18).
 pub(crate) trait TicketHolder: Send + Sync {
     /// Runs the current item in a turn of `gate`.
-    fn run_ticket(self: Arc<Self>, gate: Arc<dyn GateHost>, fence: u64, worker: &mut Worker);
+    fn run_ticket(self: Arc<Self>, turn: GateTurn, worker: &mut Worker);
+    /// The gate ended before the ticket's turn came.
+    fn gate_ended(self: Arc<Self>);
 }
 
 /// A lane as the engine sees it when it ends.
 pub(crate) trait AnyLane: Send + Sync {
     /// Ends everything that is accepted and has not ended (EX-306).
     fn abort(self: Arc<Self>);
-    fn close(&self);
+    /// Refuses new work; a lane that is sealed for a move cannot be closed (EX-113).
+    fn close(&self) -> Result<(), Refusal>;
     /// Resolves when nothing is queued, running, parked or suspended; `None` when that is so already.
     fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>>;
 }

@@ -69,7 +69,8 @@ impl<O: Owner> Kind<O> {
         let key = shared.registry.add(weak);
         core.registered.store(key, Ordering::Relaxed);
         if shared.is_stopping() {
-            core.close();
+            // It is new, so no move holds it.
+            core.close().ok();
         }
         core
     }

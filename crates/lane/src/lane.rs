@@ -312,9 +312,20 @@ impl<O: Owner> Lane<O> {
     }
 
     /// Refuses new work from now on and finishes what was accepted (EX-74). Calls that wait for room end
-    /// as unavailable (EX-112).
+    /// as unavailable (EX-112). A lane that is sealed for a move stays as it is, see
+    /// [`Lane::try_close`].
     pub fn close(&self) {
-        self.core.close();
+        // Whoever wants to know asks with `try_close`.
+        self.try_close().ok();
+    }
+
+    /// As [`Lane::close`], and tells when that is not possible. A seal that was only requested is
+    /// withdrawn.
+    ///
+    /// # Errors
+    /// [`Refusal::Sealed`]: the object is being moved, and nothing changed (EX-113).
+    pub fn try_close(&self) -> Result<(), Refusal> {
+        self.core.close()
     }
 
     /// Completes when nothing is queued, running, parked or suspended (EX-74).

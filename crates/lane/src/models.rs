@@ -1,7 +1,7 @@
 //! Models for loom and shuttle: small worlds in which every interleaving, or many random ones, are tried.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p spotlane-lane --lib --release models` explores exhaustively up
-//! to two preemptions; `--cfg shuttle` instead runs the same worlds, larger, on random schedules.
+//! `cargo xtask loom` explores exhaustively up to two preemptions, and then runs the same worlds,
+//! larger, on random schedules; its long form looks further.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -36,11 +36,16 @@ fn explore(world: impl Fn() + Send + Sync + 'static) {
     #[cfg(loom)]
     {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
+        builder.preemption_bound = Some(bound("SPOTLANE_MODEL_PREEMPTIONS", 2));
         builder.check(world);
     }
     #[cfg(all(shuttle, not(loom)))]
-    shuttle::check_random(world, 2000);
+    shuttle::check_random(world, bound("SPOTLANE_MODEL_SCHEDULES", 2000));
+}
+
+fn bound(setting: &str, short: usize) -> usize {
+    let set = std::env::var(setting);
+    set.map_or(short, |text| text.parse().unwrap_or(short))
 }
 
 /// A flag that a handler can wait for.

@@ -43,9 +43,35 @@ pub(crate) enum Entry<O: Owner> {
     /// Boxed: ticks are rare, and an entry should be no larger than a message needs.
     Tick(Box<QueuedTick>),
     /// EX-23: the current item of a member Actor asks for the gate.
-    Ticket(Arc<dyn TicketHolder>),
+    Ticket(Ticket),
     /// EX-31: a suspended turn has its result. Carries no charge of its own (EX-43).
     Resume(u64),
+}
+
+/// A place in the FIFOs of a gate's lane for the current item of a member.
+pub(crate) struct Ticket {
+    holder: Option<Arc<dyn TicketHolder>>,
+    pub(crate) fifo: Fifo,
+}
+
+impl Ticket {
+    pub(crate) fn new(holder: Arc<dyn TicketHolder>, fifo: Fifo) -> Self {
+        let holder = Some(holder);
+        Self { holder, fifo }
+    }
+
+    /// Its turn has come.
+    pub(crate) fn take(mut self) -> Option<Arc<dyn TicketHolder>> {
+        self.holder.take()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(holder) = self.holder.take() {
+            holder.gate_ended();
+        }
+    }
 }
 
 /// A tick and the way back to its timer.

@@ -7,7 +7,8 @@
 //!
 //! A worker takes gates of another one only when that one asked for help: it is being polled, so
 //! whatever waits behind it may have to wait for a whole handler (EX-3). Asking sets a bit in one word
-//! and wakes a sleeper; who finds no gate of its own looks at that word.
+//! and wakes a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
+//! thread run, which may bring gates of its own, and helps if they did not.
 //!
 //! Why no wake-up is lost: whether a worker sleeps stands under the lock of its queue, so a gate that
 //! enters finds either a worker that will look or one that it has to wake. Who asks for help sets its
@@ -50,6 +51,8 @@ pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
     /// Bit `n` is set while worker `n` may have gates that others should take.
     help: AtomicU64,
+    /// See [`ReadySet::set_nudge`].
+    nudge: OnceLock<Waker>,
 }
 
 /// Two cache lines apart, so that the queues of two workers do not share one.
@@ -80,6 +83,7 @@ impl ReadySet {
                 .map(|_| queue())
                 .collect(),
             help: AtomicU64::new(0),
+            nudge: OnceLock::new(),
         }
     }
 
@@ -136,9 +140,19 @@ impl ReadySet {
                 local.attention = Attention::Coming;
                 drop(local);
                 other.wake();
+                if let Some(nudge) = self.nudge.get() {
+                    nudge.wake_by_ref();
+                }
                 return;
             }
         }
+    }
+
+    /// The waker of a task that does nothing. The runtime keeps the task that was woken last for the
+    /// thread that woke it, out of reach of the others, however long that thread is busy. A helper is
+    /// to run elsewhere, so something else is woken after it.
+    pub(crate) fn set_nudge(&self, waker: &Waker) {
+        self.nudge.get_or_init(|| waker.clone());
     }
 
     /// The other queues, the next one first.
@@ -177,8 +191,8 @@ impl ReadySet {
         }
     }
 
-    /// The gate that entered first among those of this worker, else one of a worker that asked for
-    /// help. Without any the worker counts as sleeping from here on.
+    /// The gate that entered first among those of this worker. Without any the worker counts as
+    /// sleeping from here on.
     #[inline]
     pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
         let own = self.queues.get(worker)?;
@@ -201,20 +215,26 @@ impl ReadySet {
             return None;
         }
         local.attention = Attention::Asleep;
-        drop(local);
-        if self.help.load(Ordering::SeqCst) == 0 {
-            return None;
+        None
+    }
+
+    /// Whether another worker asked for help. To be asked by one without gates of its own, before it
+    /// really sleeps.
+    #[inline]
+    pub(crate) fn is_help_wanted(&self, worker: usize) -> bool {
+        let bit = 1u64 << worker;
+        let asked = self.help.load(Ordering::SeqCst);
+        if asked & bit != 0 {
+            // Nothing waits here any more.
+            self.helped(worker);
         }
-        self.help_others(worker)
+        asked & !bit != 0
     }
 
     /// Takes a gate of a worker that asked for help.
     #[cold]
-    fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
         let asked = self.help.load(Ordering::SeqCst);
-        if asked & (1 << worker) != 0 {
-            self.helped(worker);
-        }
         for (at, other) in self.others(worker) {
             if asked & (1 << at) == 0 {
                 continue;
@@ -256,6 +276,9 @@ impl ReadySet {
             all.extend(std::mem::take(&mut local.jobs));
             drop(local);
             queue.wake();
+        }
+        if let Some(nudge) = self.nudge.get() {
+            nudge.wake_by_ref();
         }
         all
     }

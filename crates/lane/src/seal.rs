@@ -504,7 +504,7 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
     }
 }
 
-/// The opening span of form A (EX-209, EX-210): the segment is fixed, live arrivals start behind it, admission
+/// The opening span of form A (EX-209, EX-210, EX-212): the segment is fixed, live arrivals start behind it, admission
 /// and dispatch open together. Permits are waited for before, callbacks run after, never inside.
 fn reopen<O: Owner>(
     core: &Arc<Core<O>>,
@@ -598,7 +598,9 @@ pub(crate) fn open_staged<O: Owner>(
         }
         // Lifecycle callbacks of the opening may still be queued; they stay in front.
         ext.lifecycle.extend(lifecycle);
-        inner.app = application;
+        // Tickets of members that were opened first may stand here already.
+        let tickets = std::mem::replace(&mut inner.app, application);
+        inner.app.extend(tickets);
     }
     reopen(core, None, permit);
 }

@@ -8,6 +8,7 @@ use crate::core::{
     ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
 };
 use crate::drive::{Begin, Desk, Pick};
+use crate::host::GateTurn;
 use crate::owner::Owner;
 use crate::queue::{BarrierRun, Entry};
 use crate::sync::{MutexGuard, Ordering};
@@ -265,7 +266,11 @@ impl<O: Owner> Core<O> {
         let fence = inner.turns;
         inner.ext().slice_start = Some(slice_start);
         let exit = match entry {
-            Entry::Ticket(ticket) => Some(Exit::Ticket(ticket, Arc::<Self>::clone(self), fence)),
+            Entry::Ticket(ticket) => {
+                let (gate, fifo) = (Arc::<Self>::clone(self), ticket.fifo);
+                let turn = GateTurn { gate, fence, fifo };
+                ticket.take().map(|holder| Exit::Ticket(holder, turn))
+            }
             Entry::Resume(suspended) => {
                 let carrier = inner.spot().and_then(|spot| {
                     let carrier = spot.suspended.remove(&suspended)?;

@@ -42,7 +42,8 @@ impl<O: Owner<Policy = Session>> Lane<O> {
     /// Open or Closing → Closed, final. Accepted work goes on to its end.
     pub fn connection_lost(&self) {
         self.core.inner.lock().policy = Connection::Closed;
-        self.core.close();
+        // A session does not move.
+        self.core.close().ok();
     }
 
     /// The state of the connection.
@@ -64,7 +65,8 @@ impl<O: Owner<Policy = Session>> Closing<O> {
     /// Closing → Closed, final.
     pub fn closed(self) {
         self.core.inner.lock().policy = Connection::Closed;
-        self.core.close();
+        // A session does not move.
+        self.core.close().ok();
     }
 }
 

@@ -5,11 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 
 use crate::core::{Admission, Core};
 use crate::error::Refusal;
-use crate::jobs::JobSource;
+use crate::jobs::{JobPermit, JobSource};
 use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick};
@@ -54,6 +57,8 @@ struct State {
     names: BTreeMap<(u64, Arc<str>), TimerKey>,
     timers: BTreeMap<TimerKey, Registration>,
     deadlines: BTreeSet<(Monotonic, TimerKey)>,
+    /// Due timers that found no permit, until they get one (EX-242).
+    starved: BTreeSet<TimerKey>,
 }
 
 struct Registration {
@@ -92,6 +97,7 @@ impl State {
 
     fn remove(&mut self, key: TimerKey) -> Option<Registration> {
         self.arm(key, None);
+        self.starved.remove(&key);
         let registration = self.timers.remove(&key)?;
         let name = (registration.lane, Arc::clone(&registration.name));
         if self.names.get(&name) == Some(&key) {
@@ -217,7 +223,8 @@ impl Timers {
 
     /// Queues every tick that is due at `now`, in the order of their deadlines, each under a permit of
     /// `source` if there is one (EX-127). A tick without a permit or a place stays where it is, is
-    /// coalesced by its policy and blocks nobody (EX-242).
+    /// coalesced by its policy and blocks nobody (EX-242): without a permit until [`Timers::run`] gets
+    /// one for it, without a place until its next nominal tick.
     pub fn fire(&self, now: Monotonic, source: Option<&mut JobSource>) {
         let mut source = source;
         let mut due = Vec::new();
@@ -244,16 +251,41 @@ impl Timers {
         loop {
             let changed = self.inner.changed.notified();
             let now = self.inner.clock.now();
-            match self.next_deadline() {
-                Some(at) if at <= now => self.fire(now, source.as_mut()),
-                Some(at) => {
+            let deadline = self.next_deadline();
+            if deadline.is_some_and(|at| at <= now) {
+                self.fire(now, source.as_mut());
+                continue;
+            }
+            let starved = self.inner.state.lock().starved.first().copied();
+            let next = async {
+                match deadline {
                     // Either ends the wait; the loop looks at the clock again in both cases.
-                    drop(tokio::time::timeout(at.since(now), changed).await);
+                    Some(at) => drop(tokio::time::timeout(at.since(now), changed).await),
+                    None => changed.await,
                 }
-                None => changed.await,
+            };
+            let (Some(key), Some(source)) = (starved, source.as_mut()) else {
+                next.await;
+                continue;
+            };
+            if let Some(permit) = first(source.reserve(), next).await {
+                let now = self.inner.clock.now();
+                self.inner.fire_with(key, now, Some(Some(permit)));
             }
         }
     }
+}
+
+/// The permit, unless the other future ends first.
+async fn first(permit: impl Future<Output = JobPermit>, other: impl Future) -> Option<JobPermit> {
+    let (mut permit, mut other) = (pin!(permit), pin!(other));
+    poll_fn(|cx| {
+        if let Poll::Ready(permit) = permit.as_mut().poll(cx) {
+            return Poll::Ready(Some(permit));
+        }
+        other.as_mut().poll(cx).map(|_| None)
+    })
+    .await
 }
 
 impl State {
@@ -275,7 +307,20 @@ impl State {
 
 impl TimersInner {
     fn fire_one(self: &Arc<Self>, key: TimerKey, now: Monotonic, source: Option<&mut JobSource>) {
+        // Taken before the lock: what it wakes must not be woken under one.
+        self.fire_with(key, now, source.map(JobSource::try_reserve));
+    }
+
+    /// Fires one timer; `permit` says `None` where no permits are taken, and `Some(None)` where there
+    /// is none.
+    fn fire_with(
+        self: &Arc<Self>,
+        key: TimerKey,
+        now: Monotonic,
+        permit: Option<Option<JobPermit>>,
+    ) {
         let mut state = self.state.lock();
+        state.starved.remove(&key);
         let Some(timer) = state.timers.get_mut(&key) else {
             return;
         };
@@ -290,10 +335,10 @@ impl TimersInner {
             return;
         };
         let name = Arc::clone(&timer.name);
-        let permit = source.map(JobSource::try_reserve);
         if matches!(permit, Some(None)) {
             let again = timer.machine.retry_at(now);
             state.arm(key, Some(again));
+            state.starved.insert(key);
             drop(state);
             drop(sink);
             return;
@@ -303,7 +348,7 @@ impl TimersInner {
         drop(state);
         let Some(tick) = tick else { return };
         // The permit goes with the tick and is given back at the first instruction (EX-121).
-        let permit = permit.map(crate::jobs::JobPermit::queued);
+        let permit = permit.map(JobPermit::queued);
         let end = TickEnd {
             timers: Arc::clone(self),
             key,

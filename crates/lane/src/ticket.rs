@@ -16,7 +16,7 @@ impl<O: Owner> Core<O> {
         turn: &mut Turn<'_, O>,
         gate: &Arc<dyn GateHost>,
         fence: u64,
-    ) -> Option<(Fifo, Pick<O>)> {
+    ) -> Option<Pick<O>> {
         turn.gate = Some(Arc::clone(gate));
         turn.number = fence;
         let mut inner = self.inner.lock();
@@ -38,7 +38,7 @@ impl<O: Owner> Core<O> {
             // Tickets and resumes stand in the FIFO of the gate's lane only.
             Current::Queued(Entry::Ticket(_) | Entry::Resume(_)) => return None,
         };
-        Some((fifo, pick))
+        Some(pick)
     }
 
     /// The terminal of a member's item: the claim ends, the next item asks for the gate (EX-11).

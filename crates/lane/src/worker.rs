@@ -28,6 +28,8 @@ pub(crate) struct Worker {
     /// Gates served since the worker last looked for rest.
     gates: u32,
     until_probe: u32,
+    /// Another worker asked for help, and the other tasks of this thread had their turn since.
+    helps: bool,
 }
 
 /// After so many gates in a row a worker that finds none lets the other tasks of its thread run before
@@ -56,6 +58,7 @@ impl Worker {
             after: AfterPoll::Look,
             gates: 0,
             until_probe: 0,
+            helps: false,
         }
     }
 
@@ -86,7 +89,7 @@ impl Worker {
                     Exit::Run(job) => job.run(self),
                     Exit::Continue(gate) => gate.go_on(self),
                     Exit::Poll(carrier) => self.poll_carrier(carrier),
-                    Exit::Ticket(ticket, gate, fence) => ticket.run_ticket(gate, fence, self),
+                    Exit::Ticket(ticket, turn) => ticket.run_ticket(turn, self),
                 }
             } else if let Some(carrier) = self.spares.pop() {
                 // It takes the next gate itself; one of another type comes back as an exit.
@@ -102,7 +105,17 @@ impl Worker {
             if self.after == AfterPoll::Pause {
                 self.shared.ready.pause(self.index);
                 let_others_run(cx);
-            } else if self.lingers() {
+                return Poll::Pending;
+            }
+            if self.helps
+                && self.gates == 0
+                && let Some(job) = self.shared.ready.help_others(self.index)
+            {
+                job.run(self);
+                continue;
+            }
+            self.helps = self.shared.ready.is_help_wanted(self.index);
+            if self.lingers() || self.helps {
                 self.shared.ready.pause(self.index);
                 cx.waker().wake_by_ref();
             } else if self.shared.is_stopped() {

@@ -19,7 +19,7 @@ use crate::repository::Repository;
 use crate::time::Timing;
 
 /// A step of the target after its commit, in this order; any may be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "closed by RL-25 and RL-26")]
 pub enum MoveStep {
     /// The lifecycle callbacks run.
@@ -42,20 +42,29 @@ impl MoveStep {
         }
     }
 
-    /// The step that a row in this phase has done; none for one just committed, nothing for one before its commit.
-    fn done(phase: RelocationPhase) -> Option<Option<Self>> {
-        match phase {
-            RelocationPhase::None
-            | RelocationPhase::Preparing
-            | RelocationPhase::Captured
-            | RelocationPhase::Prepared
-            | RelocationPhase::Aborted => None,
-            RelocationPhase::Committed => Some(None),
-            RelocationPhase::Activating => Some(Some(Self::Activating)),
-            RelocationPhase::Activated => Some(Some(Self::Activated)),
-            RelocationPhase::Cleaning => Some(Some(Self::Cleaning)),
-            RelocationPhase::Completed => Some(Some(Self::Completed)),
+    fn number(self) -> u8 {
+        match self {
+            Self::Activating => 1,
+            Self::Activated => 2,
+            Self::Cleaning => 3,
+            Self::Completed => 4,
         }
+    }
+}
+
+/// How many steps a row in this phase has behind it; `None` before the commit.
+fn steps_done(phase: RelocationPhase) -> Option<u8> {
+    match phase {
+        RelocationPhase::None
+        | RelocationPhase::Preparing
+        | RelocationPhase::Captured
+        | RelocationPhase::Prepared
+        | RelocationPhase::Aborted => None,
+        RelocationPhase::Committed => Some(0),
+        RelocationPhase::Activating => Some(MoveStep::Activating.number()),
+        RelocationPhase::Activated => Some(MoveStep::Activated.number()),
+        RelocationPhase::Cleaning => Some(MoveStep::Cleaning.number()),
+        RelocationPhase::Completed => Some(MoveStep::Completed.number()),
     }
 }
 
@@ -74,14 +83,14 @@ fn after(
             }
         };
     };
-    let done = MoveStep::done(state.phase).ok_or(LocationError::Call {
+    let done = steps_done(state.phase).ok_or(LocationError::Call {
         rule: "a step after the commit follows a commit",
     })?;
-    if done == Some(step) {
+    if done == step.number() {
         return Ok(None);
     }
     // WR-63: no step backwards.
-    if done > Some(step) {
+    if done > step.number() {
         return Err(LocationError::Call {
             rule: "a move takes no step backwards",
         });
@@ -144,7 +153,7 @@ impl ActiveObject {
             && allocation.descriptor.routing_id == *node
             && allocation.descriptor_lifecycle_generation == run
             && state.is_some_and(|state| {
-                state.relocation == relocation && MoveStep::done(state.phase).is_some()
+                state.relocation == relocation && steps_done(state.phase).is_some()
             })
     }
 }

@@ -93,12 +93,11 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
         let mut numbers = Vec::with_capacity(counters.len());
         for counter in counters {
             let expected = self.expected().take(*counter);
-            numbers.push(match expected {
-                Some(taken) => taken,
-                None => {
-                    let read = Reading::of(*counter, effort.read(&counter.key()).await?)?;
-                    self.expected().begin(read, None)
-                }
+            numbers.push(if let Some(taken) = expected {
+                taken
+            } else {
+                let read = Reading::of(*counter, effort.read(&counter.key()).await?)?;
+                self.expected().begin(read, None)
             });
         }
         Ok(numbers)

@@ -19,9 +19,10 @@ const READY_WAIT: Duration = Duration::from_mins(1);
 
 /// The shell that watches over a server. Its input is a pipe from us: when it ends, because we say so or because we
 /// died, the server is killed by its pid. The shell has not reaped the server before, so the pid cannot be another's.
-/// `keep` leaves the folder for a restart.
+/// `keep` leaves the folder for a restart. What the server says of arguments that it does not know comes on its error output,
+/// and must be heard, or its start would be waited for.
 const SUPERVISOR: &str = r#"dir=$1; shift
-"$@" </dev/null &
+"$@" </dev/null 2>&1 &
 pid=$!
 echo "pid $pid"
 word=

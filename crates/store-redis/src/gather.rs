@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout_at;
 
+use crate::classify::{Effect, Fate, class};
 use crate::encode::{Batch, decimal, observed, of_read, time, unexpected};
 use crate::link::{Link, Sent, too_often_fenced};
 
@@ -81,7 +82,7 @@ impl Gather {
         let batch = Batch::encode(&self.link.domain, request);
         let (_inside, is_alone) = self.enter();
         if !is_alone {
-            return self.enqueue(batch, Work::Write).await;
+            return self.enqueue(batch, Effect::Changes, Work::Write).await;
         }
         let (keys, arguments) = write_call(&self.link, std::iter::once(&batch));
         let deadline = self.link.deadline();
@@ -101,7 +102,8 @@ impl Gather {
         let record = self.link.domain.record(key);
         let (_inside, is_alone) = self.enter();
         if !is_alone {
-            return self.enqueue((key.clone(), record), Work::Read).await;
+            let operation = (key.clone(), record);
+            return self.enqueue(operation, Effect::None, Work::Read).await;
         }
         let room = [decimal(PAGE_BYTES_MAX)];
         let deadline = self.link.deadline();
@@ -123,6 +125,7 @@ impl Gather {
     async fn enqueue<O, T>(
         &self,
         operation: O,
+        effect: Effect,
         kind: impl Fn(Item<O, T>) -> Work,
     ) -> Result<T, StoreError> {
         let deadline = self.link.deadline();
@@ -138,6 +141,7 @@ impl Gather {
         let mut leave = Leave {
             link: &self.link,
             stage: &stage,
+            effect,
             is_answered: false,
         };
         let queued = timeout_at(deadline, self.queue.send(kind(item))).await;
@@ -170,6 +174,7 @@ impl Drop for Inside<'_> {
 struct Leave<'a> {
     link: &'a Link,
     stage: &'a AtomicU8,
+    effect: Effect,
     is_answered: bool,
 }
 
@@ -184,13 +189,17 @@ impl Leave<'_> {
         if self.withdraw() {
             return StoreError::Transient(Failure::new(format!("{message}, it was not sent")));
         }
-        StoreError::indeterminate(message)
+        // A read that was sent has no unknown outcome.
+        class(Fate::Unknown, self.effect, Failure::new(message))
     }
 }
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        if !self.is_answered && !self.withdraw() && self.stage.load(Ordering::Acquire) == SENT {
+        if self.is_answered || self.withdraw() || self.effect == Effect::None {
+            return;
+        }
+        if self.stage.load(Ordering::Acquire) == SENT {
             self.link.mark_unknown();
         }
     }

@@ -153,6 +153,24 @@ async fn answers_that_come_too_late_are_unknown() {
     assert!(unknown > 0, "no answer was late");
 }
 
+/// ST-7, ST-8: a read has no unknown outcome, also not when it shares a call and the answer comes too late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gathered_reads_that_are_late_are_transient() {
+    let server = Server::start().unwrap();
+    let store = open_within(&server.url(), Duration::from_millis(150));
+    put(&store, "a", b"v").await;
+    server.command(&["CLIENT", "PAUSE", "600", "ALL"]).unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..32 {
+        let store = store.clone();
+        tasks.spawn(async move { store.read(&key("a")).await.unwrap_err() });
+    }
+    while let Some(error) = tasks.join_next().await {
+        let error = error.unwrap();
+        assert_eq!(error.recovery(), Recovery::Retry, "{error}");
+    }
+}
+
 /// ST-4, ST-5: the largest values, by many callers at once: no call breaks a bound of the answer or starves another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_values_go_through_side_by_side() {

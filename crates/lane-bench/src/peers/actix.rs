@@ -6,20 +6,20 @@ use super::Peer;
 use crate::work::{Adder, Countdown};
 
 /// Two arbiters, a thread each; actors and clients are dealt out to them in turn.
-pub struct Actix([ArbiterHandle; 2]);
+pub(crate) struct Actix([ArbiterHandle; 2]);
 
-pub struct Node {
+pub(crate) struct Node {
     adder: Adder,
     up: &'static Countdown,
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct Add(u64);
+pub(crate) struct Add(u64);
 
 #[derive(Message)]
 #[rtype(result = "u64")]
-pub struct Next(u64);
+pub(crate) struct Next(u64);
 
 impl Actor for Node {
     type Context = Context<Self>;
@@ -70,7 +70,10 @@ impl Peer for Actix {
         up: &'static Countdown,
     ) -> Vec<Self::Actor> {
         let one = |at: usize| {
-            let start = move |_: &mut Context<Node>| Node { adder: Adder::new(per_report, done), up };
+            let start = move |_: &mut Context<Node>| Node {
+                adder: Adder::new(per_report, done),
+                up,
+            };
             Node::start_in_arbiter(&self.0[at % 2], start)
         };
         (0..n).map(one).collect()

@@ -9,11 +9,11 @@ use super::{Peer, two_threads};
 use crate::work::{Adder, Countdown};
 
 /// Bounded mailboxes hold 64 messages, kameo's default.
-pub struct Kameo<const BOUNDED: bool>(tokio::runtime::Runtime);
+pub(crate) struct Kameo<const BOUNDED: bool>(tokio::runtime::Runtime);
 
-pub struct Node(Adder);
-pub struct Add(u64);
-pub struct Next(u64);
+pub(crate) struct Node(Adder);
+pub(crate) struct Add(u64);
+pub(crate) struct Next(u64);
 
 impl Actor for Node {
     type Args = (u64, &'static Countdown, &'static Countdown);
@@ -59,7 +59,11 @@ impl<const BOUNDED: bool> Peer for Kameo<BOUNDED> {
     ) -> Vec<Self::Actor> {
         let all = self.0.spawn(async move {
             let one = |_| {
-                let mailbox = if BOUNDED { mailbox::bounded(64) } else { mailbox::unbounded() };
+                let mailbox = if BOUNDED {
+                    mailbox::bounded(64)
+                } else {
+                    mailbox::unbounded()
+                };
                 Node::spawn_with_mailbox((per_report, done, up), mailbox)
             };
             (0..n).map(one).collect()
@@ -68,11 +72,19 @@ impl<const BOUNDED: bool> Peer for Kameo<BOUNDED> {
     }
 
     async fn tell(actor: &Self::Actor, value: u64) {
-        actor.tell(Add(value)).send().await.expect("the actor lives");
+        actor
+            .tell(Add(value))
+            .send()
+            .await
+            .expect("the actor lives");
     }
 
     async fn ask(actor: &Self::Actor, value: u64) -> u64 {
-        actor.ask(Next(value)).send().await.expect("the actor answers")
+        actor
+            .ask(Next(value))
+            .send()
+            .await
+            .expect("the actor answers")
     }
 
     fn client<F: Future<Output = ()> + Send + 'static>(&self, _: usize, body: F) {

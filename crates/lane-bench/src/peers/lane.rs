@@ -13,13 +13,13 @@ use super::{Peer, two_threads};
 use crate::work::{Adder, Countdown};
 
 /// The lane engine with the contract's limits: 1,024 items a lane, senders wait.
-pub struct Ours {
+pub(crate) struct Ours {
     runtime: tokio::runtime::Runtime,
     _engine: Engine,
     kind: Kind<Adder>,
 }
 
-pub enum Item {
+pub(crate) enum Item {
     Add(u64),
     Next(u64),
 }
@@ -52,7 +52,11 @@ impl Peer for Ours {
         let workers = NonZeroUsize::new(2).expect("two is not zero");
         let engine = Engine::start(runtime.handle(), workers, Arc::new(clock));
         let kind = engine.kind(LaneLimits::DEFAULT, GateUse::Own);
-        Self { runtime, _engine: engine, kind }
+        Self {
+            runtime,
+            _engine: engine,
+            kind,
+        }
     }
 
     fn actors(
@@ -71,11 +75,17 @@ impl Peer for Ours {
     }
 
     async fn tell(actor: &Lane<Adder>, value: u64) {
-        actor.submit(Item::Add(value)).await.expect("the lane is open");
+        actor
+            .submit(Item::Add(value))
+            .await
+            .expect("the lane is open");
     }
 
     async fn ask(actor: &Lane<Adder>, value: u64) -> u64 {
-        actor.ask(Item::Next(value)).await.expect("the lane answers")
+        actor
+            .ask(Item::Next(value))
+            .await
+            .expect("the lane answers")
     }
 
     fn client<F: Future<Output = ()> + Send + 'static>(&self, _: usize, body: F) {

@@ -10,14 +10,14 @@ mod lane;
 mod mpsc;
 mod ractor;
 
-pub use self::actix::Actix;
-pub use self::kameo::Kameo;
-pub use self::lane::Ours;
-pub use self::mpsc::Mpsc;
-pub use self::ractor::Ractor;
+pub(crate) use self::actix::Actix;
+pub(crate) use self::kameo::Kameo;
+pub(crate) use self::lane::Ours;
+pub(crate) use self::mpsc::Mpsc;
+pub(crate) use self::ractor::Ractor;
 
 /// One runtime: starts actors, tells and asks them, and runs the clients.
-pub trait Peer: Sized + Send + Sync + 'static {
+pub(crate) trait Peer: Sized + Send + Sync + 'static {
     type Actor: Clone + Send + Sync + 'static;
     const NAME: &'static str;
 
@@ -36,7 +36,7 @@ pub trait Peer: Sized + Send + Sync + 'static {
     fn client<F: Future<Output = ()> + Send + 'static>(&self, n: usize, body: F);
 }
 
-pub fn two_threads() -> tokio::runtime::Runtime {
+pub(crate) fn two_threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

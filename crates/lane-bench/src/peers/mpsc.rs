@@ -6,9 +6,9 @@ use super::{Peer, two_threads};
 use crate::work::{Adder, Countdown};
 
 /// Not an actor runtime: a task with a channel per actor, for orientation.
-pub struct Mpsc(tokio::runtime::Runtime);
+pub(crate) struct Mpsc(tokio::runtime::Runtime);
 
-pub enum Message {
+pub(crate) enum Message {
     Add(u64),
     Next(u64, oneshot::Sender<u64>),
 }
@@ -54,7 +54,9 @@ impl Peer for Mpsc {
 
     async fn ask(actor: &Self::Actor, value: u64) -> u64 {
         let (reply, answer) = oneshot::channel();
-        actor.send(Message::Next(value, reply)).expect("the task lives");
+        actor
+            .send(Message::Next(value, reply))
+            .expect("the task lives");
         answer.await.expect("the task answers")
     }
 

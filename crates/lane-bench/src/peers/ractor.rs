@@ -5,14 +5,14 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use super::{Peer, two_threads};
 use crate::work::{Adder, Countdown};
 
-pub struct Ractor(tokio::runtime::Runtime);
+pub(crate) struct Ractor(tokio::runtime::Runtime);
 
-pub enum Message {
+pub(crate) enum Message {
     Add(u64),
     Next(u64, RpcReplyPort<u64>),
 }
 
-pub struct Node;
+pub(crate) struct Node;
 
 impl Actor for Node {
     type Msg = Message;

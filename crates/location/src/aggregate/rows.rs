@@ -47,7 +47,7 @@ impl<P: StoreProvider, T: Timing> Repository<P, T> {
     /// returns, which is in the order of `rows`.
     ///
     /// `payload_of` is asked for the payload of each row that does not point there yet: with the pointer, in the phase
-    /// preparing. On an error rows of earlier batches may point already, see the head of [this module](super::aggregate).
+    /// preparing. On an error rows of earlier batches may point already, see the head of [this module](crate::aggregate).
     ///
     /// # Errors
     /// By recovery, as [`Repository::preserve`](Repository::preserve); `FixCall` when a payload has another pointer or

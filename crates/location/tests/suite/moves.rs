@@ -105,23 +105,23 @@ impl World<'_> {
         None
     }
 
-    async fn give_up(&self, host: &Host, mut last: HeldAggregate, list: &MemberList) -> End {
+    async fn give_up(&self, host: &Host, mut at: HeldAggregate, list: &MemberList) -> End {
         for _ in 0..TRIES {
             let start = self.log.len();
             let said = host
                 .repository
-                .abort_aggregate(&host.held, &last, soon(host))
+                .abort_aggregate(&host.held, &at, soon(host))
                 .await;
             let did = self.did(0, start, AggregatePhase::Aborted);
             assert!(is_unknown(&said) || said.is_ok() == did, "{said:?}, {did}");
-            last = match said {
+            at = match said {
                 Ok(aborted) => aborted,
                 Err(_) => match held(host).await {
                     Some(seen) => seen,
                     None => continue,
                 },
             };
-            match last.record().phase {
+            match at.record().phase {
                 AggregatePhase::Preparing => {}
                 AggregatePhase::Committed | AggregatePhase::Activated => return End::Lost,
                 AggregatePhase::Aborted => {
@@ -133,7 +133,7 @@ impl World<'_> {
                             break;
                         }
                     }
-                    return self.finish(host, last, list, End::GivenUp).await;
+                    return self.finish(host, at, list, End::GivenUp).await;
                 }
             }
         }
@@ -177,44 +177,44 @@ impl World<'_> {
         End::Left
     }
 
-    async fn take(&self, host: &Host, mut last: HeldAggregate, verified: VerifiedAggregate) -> End {
+    async fn take(&self, host: &Host, mut at: HeldAggregate, verified: VerifiedAggregate) -> End {
         let (list, mut there) = verified.into_parts();
         for _ in 0..TRIES {
-            if last.record().phase == AggregatePhase::Activated {
+            if at.record().phase == AggregatePhase::Activated {
                 break;
             }
             let said = host
                 .repository
-                .activate_aggregate(&host.held, &last, soon(host))
+                .activate_aggregate(&host.held, &at, soon(host))
                 .await;
-            last = match said {
+            at = match said {
                 Ok(activated) => activated,
-                Err(_) => held(host).await.unwrap_or(last),
+                Err(_) => held(host).await.unwrap_or(at),
             };
         }
-        if last.record().phase != AggregatePhase::Activated {
+        if at.record().phase != AggregatePhase::Activated {
             return End::Left;
         }
         for _ in 0..TRIES {
             // The rows of the look before the commit are good until they are settled.
-            match settle(host, &last, there.clone(), soon(host)).await {
-                Ok(_) => return self.finish(host, last, &list, End::Moved).await,
+            match settle(host, &at, there.clone(), soon(host)).await {
+                Ok(_) => return self.finish(host, at, &list, End::Moved).await,
                 Err(_) => there = rows(host, self.objects).await.unwrap_or(there),
             }
         }
         End::Left
     }
 
-    async fn finish(&self, host: &Host, last: HeldAggregate, list: &MemberList, end: End) -> End {
+    async fn finish(&self, host: &Host, at: HeldAggregate, list: &MemberList, end: End) -> End {
         for _ in 0..TRIES {
             let said = host
                 .repository
-                .finish_aggregate(&host.held, last.clone(), list, soon(host))
+                .finish_aggregate(&host.held, at.clone(), list, soon(host))
                 .await;
             match said {
-                Ok(()) => return end,
-                // An earlier try removed the record, and the pages end by themselves.
-                Err(LocationError::Conflict {
+                // Gone: an earlier try removed the record, and the pages end by themselves.
+                Ok(())
+                | Err(LocationError::Conflict {
                     reason: Conflict::Gone,
                 }) => return end,
                 Err(_) => {}

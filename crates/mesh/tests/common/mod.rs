@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spotlane_mesh::{
-    Flow, Inbound, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink,
+    Diagnostic, Flow, Inbound, LostReason, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink,
     Received,
 };
 use spotlane_types::count::{
@@ -128,6 +128,7 @@ pub fn body(record: &Record) -> Bytes {
 pub enum Seen {
     Record(Received),
     Peer(PeerLink, PeerEvent),
+    Diagnostic(Diagnostic),
 }
 
 /// What a host does with a record.
@@ -155,6 +156,11 @@ impl Inbound for Host {
     fn on_peer(&self, link: &PeerLink, event: PeerEvent) {
         let seen = Seen::Peer(link.clone(), event);
         self.seen.try_send(seen).expect("room in the test");
+    }
+
+    fn on_diagnostic(&self, diagnostic: Diagnostic) {
+        // Those that come after the test are of no interest.
+        self.seen.try_send(Seen::Diagnostic(diagnostic)).ok();
     }
 }
 
@@ -244,11 +250,41 @@ impl Node {
         }
     }
 
+    /// The next diagnostic, whatever else happens before it.
+    pub async fn diagnostic(&mut self) -> Diagnostic {
+        loop {
+            if let Seen::Diagnostic(diagnostic) = self.next().await {
+                return diagnostic;
+            }
+        }
+    }
+
+    /// Why the next link ends, admitted or not.
+    pub async fn link_end(&mut self) -> LostReason {
+        loop {
+            if let Diagnostic::LinkEnded { reason, .. } = self.diagnostic().await {
+                return reason;
+            }
+        }
+    }
+
+    /// Why the next peer is lost.
+    pub async fn lost(&mut self) -> LostReason {
+        loop {
+            if let Seen::Peer(_, PeerEvent::Lost { reason }) = self.next().await {
+                return reason;
+            }
+        }
+    }
+
     /// The next event of a peer; a record before it is a failure.
     pub async fn event(&mut self) -> (PeerLink, PeerEvent) {
-        match self.next().await {
-            Seen::Peer(link, event) => (link, event),
-            Seen::Record(received) => panic!("{:?} instead of an event", received.record),
+        loop {
+            match self.next().await {
+                Seen::Peer(link, event) => return (link, event),
+                Seen::Record(received) => panic!("{:?} instead of an event", received.record),
+                Seen::Diagnostic(_) => {}
+            }
         }
     }
 }

@@ -97,7 +97,7 @@ impl<M> RelayReady<M> {
         cx.diagnose(Diagnostic::CutoverTimeout);
         let until = cx.now.after(cx.settings.cutover_wait());
         let forget = cx.now.after(cx.settings.restore_validity());
-        let (records, late) = self.spans.give_up(until, forget);
+        let (records, late) = self.spans.give_up(self.unit.connection, until, forget);
         self.backlog.close_relay(records);
         Committing::begin(self.unit, self.backlog, late, Cause::Fallback, cx)
     }

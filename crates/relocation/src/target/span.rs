@@ -102,17 +102,19 @@ impl Spans {
         Closing::Closed(records, late)
     }
 
-    /// The wait is over: the longer span is used (RL-135). One on a newer connection may still be
+    /// The wait is over: the longer span is used (RL-135); without any, the batch is still expected on
+    /// `connection`. One on a newer connection may still be
     /// completed there; one on an older connection is a prefix of what is used.
     pub(super) fn give_up(
         mut self,
+        connection: ConnectionId,
         until: Monotonic,
         forget: Monotonic,
     ) -> (Vec<FrozenRecord>, Late) {
         let newer = self.replacement.as_ref().map(|span| span.connection);
         let (longer, shorter) = self.take_longer();
         let Some(longer) = longer else {
-            return (Vec::new(), Late::unseen(forget));
+            return (Vec::new(), Late::behind(connection, &[], forget));
         };
         let mut late = Late::behind(longer.connection, &longer.records, forget);
         let shorter = shorter.filter(|span| newer == Some(span.connection));
@@ -160,7 +162,9 @@ pub(super) struct Late {
     ids: Vec<Option<OperationId>>,
     forget: Option<Monotonic>,
     /// The connection whose records are behind what is here.
-    current: Option<ConnectionId>,
+    current: ConnectionId,
+    /// While the batch is being repeated on that connection: the place of its next record.
+    repeating: Option<usize>,
     /// In the order in which their connections were first seen.
     staged: Vec<Staged>,
 }
@@ -191,22 +195,17 @@ pub(super) struct Released {
 
 impl Late {
     fn behind(connection: ConnectionId, records: &[FrozenRecord], forget: Monotonic) -> Self {
-        let mut late = Self::unseen(forget);
-        late.current = Some(connection);
-        late.learn(records);
-        late
-    }
-
-    /// Nothing of the batch has come.
-    const fn unseen(forget: Monotonic) -> Self {
-        Self {
+        let mut late = Self {
             known: Known::First,
             count: 0,
             ids: Vec::new(),
             forget: Some(forget),
-            current: None,
+            current: connection,
+            repeating: None,
             staged: Vec::new(),
-        }
+        };
+        late.learn(records);
+        late
     }
 
     /// After a fallback what comes in its place is still of the batch.
@@ -227,12 +226,8 @@ impl Late {
         record: FrozenRecord,
         until: Monotonic,
     ) -> Released {
-        if self.current == Some(connection) {
-            self.learn(core::slice::from_ref(&record));
-            return Released {
-                records: vec![record],
-                repeated: 0,
-            };
+        if self.current == connection {
+            return self.take_current(record);
         }
         let staged = self.staged.iter_mut();
         let mut same = staged.filter(|staged| staged.connection == connection);
@@ -246,6 +241,26 @@ impl Late {
             }),
         }
         Released::default()
+    }
+
+    /// A record on the connection that is followed: new, unless it goes on repeating the batch.
+    fn take_current(&mut self, record: FrozenRecord) -> Released {
+        if let Some(place) = self.repeating {
+            let known = self.ids.get(place).copied().flatten();
+            if known.is_some() && known == record.operation_id {
+                self.repeating = place.checked_add(1);
+                return Released {
+                    records: Vec::new(),
+                    repeated: 1,
+                };
+            }
+            self.repeating = None;
+        }
+        self.learn(core::slice::from_ref(&record));
+        Released {
+            records: vec![record],
+            repeated: 0,
+        }
     }
 
     /// How many of the first records of a batch are here.
@@ -266,7 +281,8 @@ impl Late {
 
     /// A cutover after the decision: it says where the batch of its connection ends.
     pub(super) fn close(&mut self, connection: ConnectionId) -> Released {
-        if self.current == Some(connection) {
+        self.repeating = None;
+        if self.current == connection {
             self.known = Known::All;
             return Released::default();
         }
@@ -279,12 +295,11 @@ impl Late {
             .map(|staged| core::mem::take(&mut staged.records))
             .unwrap_or_default();
         let repeated = self.repeated(records.len());
-        let released = Released {
-            records: records.split_off(repeated),
-            repeated,
-        };
+        let records = records.split_off(repeated);
+        self.learn(&records);
+        let released = Released { records, repeated };
         self.known = Known::All;
-        self.current = Some(connection);
+        self.current = connection;
         released
     }
 
@@ -310,7 +325,8 @@ impl Late {
                 Origin::Unknown => self.same_operations(&staged.records),
             };
             let records = staged.records.split_off(repeated);
-            self.current = Some(staged.connection);
+            self.current = staged.connection;
+            self.repeating = records.is_empty().then_some(repeated);
             self.learn(&records);
             released.repeated = released.repeated.saturating_add(repeated);
             released.records.extend(records);

@@ -188,6 +188,37 @@ fn after_a_fallback_a_repeated_batch_gives_what_was_missing() {
     );
 }
 
+/// RL-109: the repetition is slower than the wait, but goes on.
+#[test]
+fn a_slow_repetition_of_the_batch_is_told_to_its_end() {
+    let mut unit = Unit::open(&["a", "b", "c"]);
+    unit.relay_all(40, 2, &["a"]);
+    assert_eq!(unit.time(1040), ["Ignored(AlreadyRelayed)"]);
+    assert_eq!(
+        unit.relay_all(1041, 2, &["b", "c", "new"]),
+        [
+            "Ignored(AlreadyRelayed)",
+            "Ignored(AlreadyRelayed)",
+            "Deliver new"
+        ]
+    );
+}
+
+/// RL-109, TGT-31: nothing had come when the wait was over; the batch comes late, and then again.
+#[test]
+fn a_batch_that_comes_late_as_a_whole_is_appended_once() {
+    let mut unit = Unit::ready(Vec::new());
+    unit.time(1010);
+    unit.step(1011, applied());
+    assert_eq!(
+        unit.relay_all(1012, 1, &["a", "b"]),
+        ["Deliver a", "Deliver b"]
+    );
+    unit.step(1013, unit.cutover_of(1, &["a", "b"]));
+    unit.relay_all(1014, 2, &["a"]);
+    assert_eq!(unit.time(2014), ["Ignored(AlreadyRelayed)"]);
+}
+
 /// RL-109: without a cutover within the wait they are new.
 #[test]
 fn records_of_a_new_connection_without_a_cutover_are_appended_after_the_wait() {

@@ -1,0 +1,387 @@
+//! What a peer or the network may do to a link: it ends with a named reason, every request ends once,
+//! and other links go on.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test tells enough")]
+
+mod common;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::raw::{COMPLETION, CONTROL, MORE, Pair, Raw, RawPeer, frame, hello, ready};
+use common::{Node, echoing, fast, identity, node_request, node_send, rid, start, watch};
+use spotlane_mesh::proto::admission::AdmissionEnd;
+use spotlane_mesh::proto::link::EndReason;
+use spotlane_mesh::proto::peers::RefusedJoin;
+use spotlane_mesh::proto::zmp::{ConnectionEnd, Cut, Lane, Refusal};
+use spotlane_mesh::{Bounds, Diagnostic, LostReason, MeshConfig, PeerIntent, RequestError};
+use tokio::net::TcpListener;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Another pair of nodes that a fault elsewhere must not touch.
+async fn still_works(node: &Node, other: &Node, name: &str) {
+    let request = node_request(1, "still there");
+    let reply = other.mesh.request(&rid(name), request, 10 * SECOND).await;
+    assert!(reply.is_ok(), "{reply:?}");
+    drop(node.mesh.peers());
+}
+
+/// TR-58, TR-87, TR-90: the peer is killed; its requests end, once, and other links go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_peer_ends_its_requests_and_nothing_else() {
+    let mut node = Node::alone("node", echoing()).await;
+    let other = Node::dialling("other", &node, watch()).await;
+    other.admitted("node").await;
+    let peer = RawPeer::admitted(&node, "raw").await;
+    let link = node.admitted("raw").await;
+    let asked: Vec<_> = (1..=100)
+        .map(|id| link.ask(node_request(id, "x"), 60 * SECOND).unwrap())
+        .collect();
+    drop(peer);
+    for asked in asked {
+        assert_eq!(asked.await.unwrap_err(), RequestError::LinkEnded);
+    }
+    let reason = node.lost().await;
+    assert!(
+        matches!(&reason, LostReason::Ended(EndReason::Lane { end: ConnectionEnd::Closed(_), .. })),
+        "{reason:?}"
+    );
+    let refused = link.submit(node_send("x")).unwrap_err();
+    assert_eq!(refused.why, spotlane_mesh::NotSubmitted::OtherConnection);
+    still_works(&node, &other, "node").await;
+}
+
+/// TR-82, TR-84, TR-86: a peer that keeps its connections and answers nothing is gone after 15 s.
+#[tokio::test]
+async fn a_half_open_link_ends_by_liveness() {
+    let config = MeshConfig::new(identity("node", 1)).clock(fast());
+    let mut node = start(config, watch()).await;
+    let mut peer = RawPeer::admitted(&node, "raw").await;
+    peer.acknowledge().await;
+    let link = node.admitted("raw").await;
+    let asked = link.ask(node_request(1, "x"), 3600 * SECOND).unwrap();
+    assert_eq!(node.lost().await, LostReason::Ended(EndReason::NotAlive));
+    assert_eq!(asked.await.unwrap_err(), RequestError::LinkEnded);
+    // TR-86: both lanes are closed.
+    assert_eq!(peer.completion.error().await, None);
+    assert_eq!(peer.application.error().await, None);
+}
+
+/// TR-84: acknowledgements keep a link, whatever the time.
+#[tokio::test]
+async fn a_peer_that_acknowledges_stays() {
+    let clock = fast();
+    let config = MeshConfig::new(identity("node", 1)).clock(clock);
+    let node = start(config, watch()).await;
+    let mut peer = RawPeer::admitted(&node, "raw").await;
+    for _ in 0..10 {
+        peer.acknowledge().await;
+    }
+    // Ten probes are 45 s at least, three times what a silent peer has.
+    assert!(node.mesh.link(&rid("raw")).is_some());
+}
+
+/// TR-84, TR-87: the clock jumps; the link is given up, and its dialler comes back by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_jumps_costs_a_reconnect_at_most() {
+    let clock = fast();
+    let config = MeshConfig::new(identity("a", 1)).clock(clock.clone());
+    let mut a = start(config, echoing()).await;
+    let config = MeshConfig::new(identity("b", 2)).clock(fast()).peer(a.intent());
+    let b = start(config, echoing()).await;
+    b.admitted("a").await;
+    a.admitted("b").await;
+    clock.jump(3600 * SECOND);
+    assert_eq!(a.lost().await, LostReason::Ended(EndReason::NotAlive));
+    a.admitted("b").await;
+    let link = b.admitted("a").await;
+    drop(link);
+    let mut tries = 0;
+    // The old link may still be the one that b knows.
+    while b.mesh.request(&rid("a"), node_request(1, "x"), 600 * SECOND).await.is_err() {
+        tries += 1;
+        assert!(tries < 100, "it comes back");
+        tokio::task::yield_now().await;
+        b.admitted("a").await;
+    }
+}
+
+/// TR-51, TR-T6: a peer that does not read is pushed back on; its link stays and others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_reader_fills_its_own_queue_only() {
+    let node = Node::alone("node", echoing()).await;
+    let other = Node::dialling("other", &node, watch()).await;
+    other.admitted("node").await;
+    let mut peer = RawPeer::admitted(&node, "raw").await;
+    peer.acknowledge().await;
+    let link = node.admitted("raw").await;
+    let body = Bytes::from(vec![0; 65_536]);
+    let mut taken = 0_u32;
+    let full = loop {
+        match link.submit(node_send(body.clone())) {
+            Ok(()) => taken += 1,
+            Err(refused) => break refused,
+        }
+        assert!(taken < 1000, "the queue has a bound");
+    };
+    let spotlane_mesh::NotSubmitted::Full { charge, max } = full.why else {
+        panic!("{full}");
+    };
+    assert_eq!(max, 4_096_000);
+    assert!(charge < max + 70_000, "{charge}");
+    // EX-266: a send waits for room, and no longer than it may.
+    let late = link.send(node_send("x"), Some(Duration::from_millis(50))).await;
+    assert!(matches!(late, Err(spotlane_mesh::SendError::DeadlineExceeded { .. })), "{late:?}");
+    still_works(&node, &other, "node").await;
+    // It reads again: everything arrives, and there is room.
+    let reader = tokio::spawn(async move {
+        for _ in 0..taken {
+            let message = peer.application.message().await.unwrap();
+            assert_eq!(message.len(), 2);
+        }
+        peer
+    });
+    link.send(node_send("y"), None).await.unwrap();
+    reader.await.unwrap();
+}
+
+/// TR-28, TR-39: cut inside a frame, inside a message and between messages.
+#[tokio::test]
+async fn a_cut_is_named_by_its_place() {
+    for (bytes, cut) in [
+        (frame(0, b"0123456789")[..12].to_vec(), Cut::InFrame),
+        (frame(MORE, b"ZM\x01\x10\0").to_vec(), Cut::InMessage),
+        (Vec::new(), Cut::BetweenMessages),
+    ] {
+        let mut node = Node::alone("node", watch()).await;
+        let mut peer = RawPeer::admitted(&node, "raw").await;
+        peer.application.write(&bytes).await;
+        drop(peer.application);
+        let reason = node.lost().await;
+        let expected = EndReason::Lane {
+            lane: Lane::Application,
+            end: ConnectionEnd::Closed(cut),
+        };
+        assert_eq!(reason, LostReason::Ended(expected));
+    }
+}
+
+/// TR-4, TR-18, TR-54: what breaks the protocol on an open link, with the code that tells the peer.
+#[tokio::test]
+async fn each_violation_ends_its_link_by_name() {
+    let oversized = [&[0x5A, 1, 0, 0][..], &1001_u32.to_be_bytes()].concat();
+    for (bytes, refusal) in [
+        (b"\x5B\x01\0\0\0\0\0\0".to_vec(), Refusal::InvalidMagic),
+        (b"\x5A\x02\0\0\0\0\0\0".to_vec(), Refusal::VersionMismatch),
+        (b"\x5A\x01\x20\0\0\0\0\0".to_vec(), Refusal::FlagsInvalid),
+        (b"\x5A\x01\0\x01\0\0\0\0".to_vec(), Refusal::FlagsInvalid),
+        (frame(CONTROL | MORE, b"\x07").to_vec(), Refusal::FlagsInvalid),
+        (oversized, Refusal::BodyTooLarge),
+        (frame(CONTROL, b"\x04").to_vec(), Refusal::DuplicateReady),
+    ] {
+        let mut bounds = Bounds::default();
+        bounds.receive_limit = std::num::NonZeroU64::new(1000);
+        let config = MeshConfig::new(identity("node", 1)).bounds(bounds);
+        let mut node = start(config, echoing()).await;
+        let other = Node::dialling("other", &node, watch()).await;
+        other.admitted("node").await;
+        node.admitted("other").await;
+        let mut peer = RawPeer::admitted(&node, "raw").await;
+        peer.application.write(&bytes).await;
+        let expected = EndReason::Lane {
+            lane: Lane::Application,
+            end: ConnectionEnd::Refused(refusal),
+        };
+        assert_eq!(node.lost().await, LostReason::Ended(expected));
+        assert_eq!(peer.application.error().await, Some(refusal.code()));
+        assert_eq!(peer.completion.error().await, None);
+        still_works(&node, &other, "node").await;
+    }
+}
+
+/// TR-10, TR-16, TR-65: a connection that breaks its handshake touches no peer.
+#[tokio::test]
+async fn a_broken_handshake_is_a_diagnostic() {
+    let mut node = Node::alone("node", watch()).await;
+    let pair = Pair {
+        id: 9,
+        generation: 1,
+    };
+    for (bytes, refusal) in [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Refusal::HelloTooLarge),
+        (frame(CONTROL, b"\x01\x05\x01a").to_vec(), Refusal::SocketTypeMismatch),
+        ([hello("raw"), frame(0, b"data")].concat(), Refusal::DataBeforeReady),
+        ([hello("raw"), ready("raw", Pair { id: 0, ..pair }, 0)].concat(), Refusal::PairMetadataInvalid),
+    ] {
+        let mut raw = Raw::connect(common::raw::address(&node)).await;
+        raw.write(&bytes).await;
+        assert_eq!(raw.error().await, Some(refusal.code()), "{refusal}");
+        let end = ConnectionEnd::Refused(refusal);
+        assert_eq!(node.diagnostic().await, Diagnostic::NotAccepted { end });
+    }
+    assert!(node.mesh.peers().is_empty());
+}
+
+/// TR-26: a peer that connects and says nothing is told so after 30 s.
+#[tokio::test]
+async fn a_silent_connection_times_out() {
+    let config = MeshConfig::new(identity("node", 1)).clock(fast());
+    let mut node = start(config, watch()).await;
+    let mut raw = Raw::connect(common::raw::address(&node)).await;
+    assert_eq!(raw.error().await, Some(Refusal::HandshakeTimeout.code()));
+    let end = ConnectionEnd::Refused(Refusal::HandshakeTimeout);
+    assert_eq!(node.diagnostic().await, Diagnostic::NotAccepted { end });
+}
+
+/// TR-24: a second connection for a lane closes all three; an identity of its own closes both.
+#[tokio::test]
+async fn a_duplicate_lane_and_a_foreign_identity_are_closed() {
+    let pair = Pair {
+        id: 9,
+        generation: 1,
+    };
+    for (id, why) in [
+        ("raw", RefusedJoin::LaneTaken),
+        ("liar", RefusedJoin::OtherIdentity),
+    ] {
+        let mut node = Node::alone("node", watch()).await;
+        let mut peer = RawPeer::admitted(&node, "raw").await;
+        let mut third = Raw::connect(common::raw::address(&node)).await;
+        third.write(&[hello(id), ready(id, pair, COMPLETION)].concat()).await;
+        assert_eq!(node.lost().await, LostReason::NotJoined(why));
+        assert_eq!(third.error().await, None);
+        assert_eq!(peer.application.error().await, None);
+    }
+}
+
+/// TR-33, TR-74: the same identity opens another pair of its own: of one run and direction the admitted
+/// link is kept, and the other one takes over when it ends.
+#[tokio::test]
+async fn a_second_pair_of_one_identity_stands_by() {
+    let mut node = Node::alone("node", watch()).await;
+    let first = RawPeer::admitted(&node, "raw").await;
+    let kept = node.admitted("raw").await;
+    let pair = Pair {
+        id: 10,
+        generation: 1,
+    };
+    let mut second = RawPeer::dial(&node, "raw", pair).await;
+    second.say_hello().await;
+    assert_eq!(node.mesh.link(&rid("raw")), Some(kept.clone()));
+    drop(first);
+    assert!(matches!(node.lost().await, LostReason::Ended(EndReason::Lane { .. })));
+    let resumed = node.admitted("raw").await;
+    assert_ne!(resumed, kept);
+    resumed.submit(node_send("now here")).unwrap();
+    loop {
+        let message = second.application.message().await.unwrap();
+        if message[0][3] == 16 {
+            break;
+        }
+    }
+}
+
+/// TR-34, TR-36, TR-74: both nodes dial each other, many times: one admitted link is left, and it works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_simultaneous_dial_leaves_one_link() {
+    for _ in 0..10 {
+        let a = Node::alone("a", echoing()).await;
+        let b = Node::alone("b", echoing()).await;
+        let (to_a, to_b) = (a.intent(), b.intent());
+        a.mesh.set_peers(vec![to_b]);
+        b.mesh.set_peers(vec![to_a]);
+        a.admitted("b").await;
+        b.admitted("a").await;
+        for (from, to) in [(&a, "b"), (&b, "a")] {
+            let mut tries = 0;
+            // While the two links are sorted out, a request may find its link ended.
+            while from.mesh.request(&rid(to), node_request(1, "x"), 10 * SECOND).await.is_err() {
+                tries += 1;
+                assert!(tries < 1000, "one link stays");
+                from.admitted(to).await;
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(from.mesh.peers().len(), 1);
+        }
+    }
+}
+
+/// TR-79: an acceptor does not keep a peer that never says hello.
+#[tokio::test]
+async fn a_peer_that_never_says_hello_is_closed() {
+    let config = MeshConfig::new(identity("node", 1)).clock(fast());
+    let mut node = start(config, watch()).await;
+    let pair = Pair {
+        id: 9,
+        generation: 1,
+    };
+    let mut peer = RawPeer::dial(&node, "raw", pair).await;
+    let expected = EndReason::Admission(AdmissionEnd::NotAdmitted);
+    assert_eq!(node.link_end().await, LostReason::Ended(expected));
+    assert_eq!(peer.application.error().await, None);
+}
+
+/// TR-71, TR-79: a dialler repeats its hello, gives up, and dials again with the next generation.
+#[tokio::test]
+async fn a_peer_that_never_admits_is_dialled_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+    let config = MeshConfig::new(identity("node", 1))
+        .clock(fast())
+        .peer(PeerIntent::manual(&endpoint, None).unwrap());
+    let mut node = start(config, watch()).await;
+    let mut peer = RawPeer::accept(&listener, "raw").await;
+    let mut hellos = 0;
+    while let Some(message) = peer.application.message().await {
+        assert_eq!(message[0][3], 1, "hello");
+        hellos += 1;
+    }
+    assert!(hellos > 10, "{hellos}");
+    let expected = EndReason::Admission(AdmissionEnd::NotAdmitted);
+    assert_eq!(node.link_end().await, LostReason::Ended(expected));
+    RawPeer::accept(&listener, "raw").await;
+}
+
+/// TR-80: what comes before the admission is bounded; the bound ends the link.
+#[tokio::test]
+async fn a_flood_before_admission_ends_its_link() {
+    let mut node = Node::alone("node", watch()).await;
+    let pair = Pair {
+        id: 9,
+        generation: 1,
+    };
+    let mut peer = RawPeer::dial(&node, "raw", pair).await;
+    let record = common::raw::message(&common::raw::frames_of(&node_send("x")));
+    for _ in 0..1025 {
+        peer.application.write(&record).await;
+    }
+    assert_eq!(node.link_end().await, LostReason::Ended(EndReason::HeldTooMuch));
+}
+
+/// TR-52, TR-88: a peer that asks and never reads the answers: it is not read any more, or ended, and
+/// what waits for it stays bounded. Other peers are served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_probes_that_nobody_reads_is_ended() {
+    let mut node = Node::alone("node", echoing()).await;
+    let other = Node::dialling("other", &node, watch()).await;
+    other.admitted("node").await;
+    let mut peer = RawPeer::admitted(&node, "raw").await;
+    let probe = spotlane_wire::command::liveness::LivenessProbe {
+        probe_id: spotlane_types::count::ProbeId::new(5).unwrap(),
+    };
+    let frames = [
+        common::raw::envelope(4, 0),
+        common::raw::frames_of(&probe.into()),
+    ]
+    .concat();
+    let probes = common::raw::message(&frames).repeat(1000);
+    let flood = tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt as _;
+        // It ends with an error when the node has closed the connection.
+        while peer.completion.stream.write_all(&probes).await.is_ok() {}
+        peer
+    });
+    assert_eq!(node.lost().await, LostReason::Stalled);
+    still_works(&node, &other, "node").await;
+    drop(flood.await.unwrap());
+}

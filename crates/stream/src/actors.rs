@@ -1,0 +1,767 @@
+//! The bindings of a session, carried out: the seam between client connections and Actors.
+//!
+//! This crate owns the sessions and runs [`SessionBindingAggregate`] for each of them. Whoever knows
+//! Actors implements [`ActorBindings`], which sends the aggregate's records, and reports what comes back
+//! through the tickets and the `on_…` methods of [`SessionActors`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spotlane_session::{
+    ActorRoute, BindAnswer, BindCall, BindError, BindingToken, BoundActor, CallId, CloseCause,
+    Diagnostic, Machine as _, NoticeEnd, NoticeKind, Peer, RelayError, RelayForm, RelayMessage,
+    SessionBindingAggregate, SessionEffect, SessionEvent, SessionIdentity, SessionOwner,
+    SessionTimes,
+};
+use spotlane_stream_io::Clock;
+use spotlane_stream_proto::server::ServerClose;
+use spotlane_stream_proto::{Codec, Extras, Frame, Name, Payload, RemoteError, to_bytes};
+use spotlane_types::generation::BindingGeneration;
+use spotlane_types::id::{ActorId, MeshName, SessionRid};
+use spotlane_types::time::Monotonic;
+use spotlane_wire::blob::PayloadBytes;
+use spotlane_wire::command::message::BoundSessionTail;
+use spotlane_wire::command::session::{
+    BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute, SessionRelocationSeal,
+    SessionRelocationSealed,
+};
+use spotlane_wire::payload::{ApplicationPayload, MetadataEntry, MetadataFrame};
+use spotlane_wire::reference::ActorRef;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use crate::handler::Packet;
+use crate::outbox::Outbox;
+use crate::session::Replier;
+use crate::signal::Signal;
+use crate::stats::StreamStats;
+
+/// Carries out what the bindings of sessions ask for.
+///
+/// Every method puts its record in line before it returns, so that the records of one session leave in
+/// the order of the calls; whatever takes longer is reported later, through the ticket. No method waits,
+/// and none may be called back with a lock held: a ticket may be used right away.
+pub trait ActorBindings: Send + Sync + 'static {
+    /// This host, as Actor owners know it.
+    fn owner(&self) -> SessionOwner;
+
+    /// The times of this host.
+    fn times(&self) -> SessionTimes {
+        SessionTimes::default()
+    }
+
+    /// A number that this run of the host has not given out (SB-10).
+    fn next_generation(&self) -> BindingGeneration;
+
+    /// Sends command 38 with an active binding (SB-20).
+    fn bind(&self, request: BindRequest, ticket: BindTicket);
+
+    /// Sends command 38 with a tombstone (SB-61); without a ticket nobody waits for the answer.
+    fn tombstone(&self, request: BindRequest, ticket: Option<NoticeTicket>);
+
+    /// Sends command 24, or 25 when the ticket has a reply to give (SB-30, SB-31).
+    fn relay(&self, relay: Relay, ticket: RelayTicket);
+
+    /// Sends command 43.
+    fn sealed(&self, to: Peer, sealed: SessionRelocationSealed);
+
+    /// Reports what the contract wants reported.
+    fn report(&self, session: &SessionRid, diagnostic: Diagnostic, actor_id: &ActorId);
+}
+
+/// A binding that is to be registered or retired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the fields of command 38")]
+pub struct BindRequest {
+    /// The session.
+    pub session_rid: SessionRid,
+    /// Where to.
+    pub route: ActorRoute,
+    /// The incarnation.
+    pub actor: ActorRef,
+    /// The binding.
+    pub generation: BindingGeneration,
+}
+
+/// A packet on its way to an Actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "the fields of commands 24 and 25"
+)]
+pub struct Relay {
+    /// Where to.
+    pub route: ActorRoute,
+    /// The incarnation.
+    pub actor: ActorRef,
+    /// The tail.
+    pub tail: BoundSessionTail,
+    /// The packet.
+    pub message: RelayMessage,
+}
+
+/// Reports the answer to a bind. Dropped, there was none (SB-27).
+#[derive(Debug)]
+pub struct BindTicket {
+    actors: SessionActors,
+    generation: BindingGeneration,
+    answer: Option<BindAnswer>,
+}
+
+impl BindTicket {
+    /// The answer.
+    pub fn answer(mut self, answer: BindAnswer) {
+        self.answer = Some(answer);
+    }
+}
+
+impl Drop for BindTicket {
+    fn drop(&mut self) {
+        let answer = self.answer.take().unwrap_or(BindAnswer::Unanswered);
+        let generation = self.generation;
+        self.actors
+            .on(SessionEvent::BindAnswered { generation, answer });
+    }
+}
+
+/// Reports the end of a disconnect notice. Dropped, it failed.
+#[derive(Debug)]
+pub struct NoticeTicket {
+    actors: SessionActors,
+    generation: BindingGeneration,
+    end: NoticeEnd,
+}
+
+impl NoticeTicket {
+    /// The Actor owner answered.
+    pub fn answered(mut self) {
+        self.end = NoticeEnd::Answered;
+    }
+}
+
+impl Drop for NoticeTicket {
+    fn drop(&mut self) {
+        let (generation, end) = (self.generation, self.end);
+        self.actors
+            .on(SessionEvent::NoticeEnded { generation, end });
+    }
+}
+
+/// Reports what became of a relay. Dropped before it was accepted, the call fails.
+#[derive(Debug)]
+pub struct RelayTicket {
+    actor_id: ActorId,
+    accepted: Option<oneshot::Sender<Result<(), RelayError>>>,
+    replier: Option<Replier>,
+}
+
+impl RelayTicket {
+    /// The local queue took the record (EX-264): the call completes.
+    pub fn accepted(&mut self) {
+        if let Some(accepted) = self.accepted.take() {
+            // The caller may be gone; the record goes out all the same.
+            drop(accepted.send(Ok(())));
+        }
+    }
+
+    /// Whether the client waits for an answer.
+    pub const fn wants_reply(&self) -> bool {
+        self.replier.is_some()
+    }
+
+    /// The Actor's answer completes the request of the client, once (EX-281).
+    pub fn reply(mut self, payload: &ApplicationPayload) {
+        self.accepted();
+        if let Some(replier) = self.replier.take() {
+            // A session that is over, or a client that does not read: the reply goes nowhere (SB-35).
+            drop(replier.reply_now(from_application(payload)));
+        }
+    }
+
+    /// The request failed; the client learns the kind.
+    pub fn fail(mut self, error: &RemoteError) {
+        self.accepted();
+        if let Some(replier) = self.replier.take() {
+            drop(replier.fail_now(error));
+        }
+    }
+}
+
+impl Drop for RelayTicket {
+    fn drop(&mut self) {
+        if let Some(accepted) = self.accepted.take() {
+            let actor_id = self.actor_id.clone();
+            drop(accepted.send(Err(RelayError::BindingEnded { actor_id })));
+        }
+    }
+}
+
+/// A packet that was not relayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RelayFailure {
+    /// The binding cannot take it.
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    /// ST-115: its name, metadata or payload does not fit a service record.
+    #[error("the packet does not fit a record between nodes: {0}")]
+    Unfit(&'static str),
+}
+
+/// The Actors of one session.
+#[derive(Clone)]
+pub struct SessionActors {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Protects the aggregate and its calls. Leaf of the lock order: nothing else is locked, and no
+    /// effect carried out, while it is held. One event at a time (EX-179).
+    state: Mutex<State>,
+    bindings: Arc<dyn ActorBindings>,
+    outbox: Arc<Outbox>,
+    signal: Arc<Signal>,
+    stats: Arc<StreamStats>,
+    clock: Clock,
+}
+
+struct State {
+    machine: SessionBindingAggregate,
+    /// Effects in order; whoever finds nobody at it carries them out.
+    effects: VecDeque<SessionEffect>,
+    carrying: Carrying,
+    calls: BTreeMap<CallId, Call>,
+    next_call: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carrying {
+    Nobody,
+    Somebody,
+}
+
+enum Call {
+    Bind(oneshot::Sender<Result<BoundActor, BindError>>),
+    Notify(oneshot::Sender<Result<(), RelayError>>),
+    Relay(RelayCall),
+}
+
+struct RelayCall {
+    accepted: Option<oneshot::Sender<Result<(), RelayError>>>,
+    replier: Option<Replier>,
+}
+
+impl SessionActors {
+    pub(crate) fn new(
+        session_rid: SessionRid,
+        bindings: Arc<dyn ActorBindings>,
+        outbox: Arc<Outbox>,
+        signal: Arc<Signal>,
+        stats: Arc<StreamStats>,
+        clock: Clock,
+    ) -> Self {
+        let identity = SessionIdentity {
+            owner: bindings.owner(),
+            session_rid,
+        };
+        let first = State {
+            machine: SessionBindingAggregate::new(identity, bindings.times()),
+            effects: VecDeque::new(),
+            carrying: Carrying::Nobody,
+            calls: BTreeMap::new(),
+            next_call: 1,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                state: Mutex::new(first),
+                bindings,
+                outbox,
+                signal,
+                stats,
+                clock,
+            }),
+        }
+    }
+
+    /// Binds an Actor; what is bound already is returned unchanged (SB-26).
+    ///
+    /// # Errors
+    /// The Actor owner refused or did not answer; what was bound before stays (SB-50).
+    ///
+    /// # Cancel safety
+    /// Dropped, the bind is taken back: the Actor owner gets a tombstone for it (SB-27).
+    pub async fn bind(
+        &self,
+        actor: ActorRef,
+        route: ActorRoute,
+    ) -> Result<SessionActor, BindError> {
+        let actor_id = actor.actor_id.clone();
+        let generation = self.inner.bindings.next_generation();
+        let (call, ended) = self.call(Call::Bind);
+        let abandon = Abandon { actors: self, call };
+        self.on(SessionEvent::Bind(BindCall {
+            call,
+            actor,
+            route,
+            generation,
+        }));
+        let ended = ended.await;
+        drop(abandon);
+        let bound = ended.unwrap_or(Err(BindError::SessionClosing { actor_id }))?;
+        let actors = self.clone();
+        Ok(SessionActor { actors, bound })
+    }
+
+    /// This session's binding of an Actor; looks nowhere else (SB-6).
+    pub fn find(&self, actor_id: &ActorId) -> Option<SessionActor> {
+        let bound = self.lock().machine.find(actor_id)?;
+        let actors = self.clone();
+        Some(SessionActor { actors, bound })
+    }
+
+    /// Every binding of this session.
+    pub fn bound(&self) -> Vec<SessionActor> {
+        let bound: Vec<BoundActor> = self.lock().machine.bound().collect();
+        let with = |bound| SessionActor {
+            actors: self.clone(),
+            bound,
+        };
+        bound.into_iter().map(with).collect()
+    }
+
+    /// Command 36 came for this session (SB-38).
+    pub fn on_push(&self, push: BoundSessionSend) {
+        self.on(SessionEvent::Push(push));
+    }
+
+    /// Command 51 came for this session (SB-52).
+    pub fn on_replaced(&self, peer: Peer, replaced: BoundSessionReplaced) {
+        self.on(SessionEvent::Replaced { peer, replaced });
+    }
+
+    /// Command 42 came for this session (SES-1).
+    pub fn on_seal(&self, seal: SessionRelocationSeal) {
+        self.on(SessionEvent::Seal(seal));
+    }
+
+    /// Command 44 came for this session in a mesh (SES-4).
+    pub fn on_route(&self, mesh_name: MeshName, update: SessionRelocationRoute) {
+        self.on(SessionEvent::Route { mesh_name, update });
+    }
+
+    /// The host's lease holds until then (SB-15). `left` is the time from now.
+    pub fn admit_for(&self, left: std::time::Duration) {
+        let until = self.inner.clock.now().after(left);
+        self.on(SessionEvent::AdmissionUntil(until));
+    }
+
+    /// The host makes no new bindings (RL-229).
+    pub fn refuse_binds(&self) {
+        self.on(SessionEvent::RefuseBinds);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let state = self.inner.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<T>) -> Call,
+    ) -> (CallId, oneshot::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.lock();
+        let call = CallId::new(state.next_call);
+        state.next_call = state.next_call.saturating_add(1);
+        state.calls.insert(call, make(sender));
+        (call, receiver)
+    }
+
+    pub(crate) fn on(&self, event: SessionEvent) {
+        self.with(|machine, now, out| machine.on_event(now, event, out));
+    }
+
+    pub(crate) fn on_deadline(&self) {
+        self.with(SessionBindingAggregate::on_deadline);
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Monotonic> {
+        self.lock().machine.next_deadline()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().machine.is_over()
+    }
+
+    /// Lets the aggregate decide, and carries out what it decided: in order, whoever came first, and
+    /// never with the lock held.
+    fn with(
+        &self,
+        decide: impl FnOnce(&mut SessionBindingAggregate, Monotonic, &mut Vec<SessionEffect>),
+    ) {
+        let now = self.inner.clock.now();
+        let mut out = Vec::new();
+        let mut state = self.lock();
+        let before = state.machine.next_deadline();
+        decide(&mut state.machine, now, &mut out);
+        let after = state.machine.next_deadline();
+        state.effects.extend(out);
+        if state.carrying == Carrying::Somebody {
+            return;
+        }
+        state.carrying = Carrying::Somebody;
+        if before != after {
+            drop(state);
+            self.inner.signal.look();
+            state = self.lock();
+        }
+        while let Some(effect) = state.effects.pop_front() {
+            let call = effect_call(&effect).and_then(|call| state.calls.remove(&call));
+            drop(state);
+            self.carry_out(effect, call);
+            state = self.lock();
+        }
+        state.carrying = Carrying::Nobody;
+    }
+
+    fn carry_out(&self, effect: SessionEffect, call: Option<Call>) {
+        match effect {
+            SessionEffect::RequestBind {
+                route,
+                actor,
+                generation,
+            } => self.request_bind(route, actor, generation),
+            SessionEffect::SendTombstone {
+                route,
+                actor,
+                generation,
+                kind,
+            } => self.send_tombstone(route, actor, generation, kind),
+            SessionEffect::BindEnded { result, .. } => {
+                if let Some(Call::Bind(ended)) = call {
+                    drop(ended.send(result));
+                }
+            }
+            SessionEffect::NotifyEnded { result, .. } => {
+                if let Some(Call::Notify(ended)) = call {
+                    drop(ended.send(result));
+                }
+            }
+            SessionEffect::SubmitRelay {
+                route,
+                actor,
+                tail,
+                message,
+                ..
+            } => {
+                let relay = Relay {
+                    route,
+                    actor,
+                    tail,
+                    message,
+                };
+                self.submit(relay, call);
+            }
+            SessionEffect::RelayHeld { call } => self.held(call),
+            SessionEffect::RelayFailed { error, .. } => Self::relay_failed(call, &error),
+            SessionEffect::DeliverPush { actor_id, payload } => self.deliver(&actor_id, &payload),
+            SessionEffect::RunReplacedCallback { actor_id } => self.inner.signal.replaced(actor_id),
+            SessionEffect::SendSealed { to, sealed } => self.inner.bindings.sealed(to, *sealed),
+            SessionEffect::CloseConnection { cause } => {
+                // Section 12 of the stream contract: no frame fits any of these causes.
+                let (CloseCause::Replaced
+                | CloseCause::ReplacedCallbackTimeout
+                | CloseCause::SealTimeout
+                | CloseCause::ActorClosed
+                | CloseCause::HandlerClosed) = cause;
+                self.inner.signal.close(ServerClose::Application);
+            }
+            SessionEffect::Finished => self.inner.signal.look(),
+            SessionEffect::Report {
+                diagnostic,
+                actor_id,
+            } => self.report(diagnostic, &actor_id),
+            // The replaced callback closes the way in by itself; what changed nothing needs nothing.
+            _ => {}
+        }
+    }
+
+    fn report(&self, diagnostic: Diagnostic, actor_id: &ActorId) {
+        let session = self.lock().machine.identity().session_rid.clone();
+        self.inner.bindings.report(&session, diagnostic, actor_id);
+    }
+
+    fn request_bind(&self, route: ActorRoute, actor: ActorRef, generation: BindingGeneration) {
+        let ticket = BindTicket {
+            actors: self.clone(),
+            generation,
+            answer: None,
+        };
+        let request = self.request(route, actor, generation);
+        self.inner.bindings.bind(request, ticket);
+    }
+
+    fn send_tombstone(
+        &self,
+        route: ActorRoute,
+        actor: ActorRef,
+        generation: BindingGeneration,
+        kind: NoticeKind,
+    ) {
+        let ticket = (kind == NoticeKind::Awaited).then(|| NoticeTicket {
+            actors: self.clone(),
+            generation,
+            end: NoticeEnd::Failed,
+        });
+        let request = self.request(route, actor, generation);
+        self.inner.bindings.tombstone(request, ticket);
+    }
+
+    fn submit(&self, relay: Relay, call: Option<Call>) {
+        let (accepted, replier) = match call {
+            Some(Call::Relay(call)) => (call.accepted, call.replier),
+            _ => (None, None),
+        };
+        let ticket = RelayTicket {
+            actor_id: relay.actor.actor_id.clone(),
+            accepted,
+            replier,
+        };
+        self.inner.bindings.relay(relay, ticket);
+    }
+
+    fn request(
+        &self,
+        route: ActorRoute,
+        actor: ActorRef,
+        generation: BindingGeneration,
+    ) -> BindRequest {
+        let session_rid = self.lock().machine.identity().session_rid.clone();
+        BindRequest {
+            session_rid,
+            route,
+            actor,
+            generation,
+        }
+    }
+
+    /// EX-264: the hold took the message, so the call is complete and the session's lane is free; its
+    /// reply is still to come.
+    fn held(&self, call: CallId) {
+        let mut state = self.lock();
+        let accepted = match state.calls.get_mut(&call) {
+            Some(Call::Relay(relay)) => relay.accepted.take(),
+            _ => None,
+        };
+        drop(state);
+        if let Some(accepted) = accepted {
+            drop(accepted.send(Ok(())));
+        }
+    }
+
+    fn relay_failed(call: Option<Call>, error: &RelayError) {
+        let Some(Call::Relay(relay)) = call else {
+            return;
+        };
+        match (relay.accepted, relay.replier) {
+            // The caller hears it, and the replier is the handler's to use no more.
+            (Some(accepted), replier) => {
+                drop(replier);
+                drop(accepted.send(Err(error.clone())));
+            }
+            // It was held: only the client is left to be told.
+            (None, Some(replier)) => {
+                let error = RemoteError {
+                    code: format!("{:?}", error.kind()),
+                    message: error.to_string(),
+                };
+                drop(replier.fail_now(&error));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// ST-149: a push becomes a Send frame of the connection.
+    fn deliver(&self, actor_id: &ActorId, payload: &ApplicationPayload) {
+        let Ok(name) = Name::application(payload.packet_name.as_str()) else {
+            return self.inner.stats.count_push_dropped();
+        };
+        let frame = Frame::Send {
+            name,
+            payload: from_application(payload),
+            extras: Extras::default(),
+        };
+        let sent = to_bytes(&frame).map_err(drop).and_then(|bytes| {
+            let sent = self.inner.outbox.send_now(bytes);
+            sent.map_err(drop)
+        });
+        if sent.is_err() {
+            // RL-330: never silent.
+            self.inner.stats.count_push_dropped();
+            self.report(Diagnostic::PushRefused, actor_id);
+        }
+    }
+}
+
+/// The call that an effect ends; a held relay is not at its end.
+fn effect_call(effect: &SessionEffect) -> Option<CallId> {
+    match effect {
+        SessionEffect::BindEnded { call, .. }
+        | SessionEffect::NotifyEnded { call, .. }
+        | SessionEffect::SubmitRelay { call, .. }
+        | SessionEffect::RelayFailed { call, .. } => Some(*call),
+        _ => None,
+    }
+}
+
+/// Takes a bind back when its caller is gone.
+struct Abandon<'a> {
+    actors: &'a SessionActors,
+    call: CallId,
+}
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        let waiting = self.actors.lock().calls.remove(&self.call);
+        if waiting.is_some() {
+            let call = self.call;
+            self.actors.on(SessionEvent::BindAbandoned { call });
+        }
+    }
+}
+
+impl fmt::Debug for SessionActors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionActors").finish_non_exhaustive()
+    }
+}
+
+/// One binding of a session (SB-6).
+#[derive(Clone, Debug)]
+pub struct SessionActor {
+    actors: SessionActors,
+    bound: BoundActor,
+}
+
+impl SessionActor {
+    /// The Actor; stays the same when it moves.
+    pub const fn actor_ref(&self) -> &ActorRef {
+        &self.bound.actor
+    }
+
+    /// Where it is now, while it is bound by this handle.
+    pub fn route(&self) -> Option<ActorRoute> {
+        let found = self
+            .actors
+            .lock()
+            .machine
+            .find(&self.bound.actor.actor_id)?;
+        (found.token == self.bound.token).then_some(found.route)
+    }
+
+    /// Sends a packet on to the Actor, with the right to answer it (SB-30, SB-31). Completes when it
+    /// was taken for sending, or is held while the Actor moves.
+    ///
+    /// # Errors
+    /// The binding ended, or the packet does not fit a record.
+    ///
+    /// # Cancel safety
+    /// Dropped, the packet may have been taken already.
+    pub async fn relay(&self, packet: Packet) -> Result<(), RelayFailure> {
+        let message = to_message(&packet)?;
+        self.relay_message(message, packet.replier).await
+    }
+
+    /// As [`Self::relay`], for a payload that the handler made of a packet.
+    ///
+    /// # Errors
+    /// As [`Self::relay`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::relay`].
+    pub async fn relay_message(
+        &self,
+        message: RelayMessage,
+        replier: Option<Replier>,
+    ) -> Result<(), RelayFailure> {
+        let token: BindingToken = self.bound.token.clone();
+        let actor_id = self.bound.actor.actor_id.clone();
+        let (call, accepted) = self.actors.call(|accepted| {
+            Call::Relay(RelayCall {
+                accepted: Some(accepted),
+                replier,
+            })
+        });
+        self.actors.on(SessionEvent::Relay {
+            call,
+            token,
+            message,
+        });
+        let accepted = accepted.await;
+        Ok(accepted.unwrap_or(Err(RelayError::SessionClosed { actor_id }))?)
+    }
+
+    /// Tells the Actor that its client is gone, and ends the binding; the connection stays (SB-64).
+    ///
+    /// # Errors
+    /// The binding ended before, or the Actor did not answer in time; it is gone either way.
+    ///
+    /// # Cancel safety
+    /// Dropped, the notice goes on.
+    pub async fn notify_disconnected(&self) -> Result<(), RelayError> {
+        let token = self.bound.token.clone();
+        let actor_id = self.bound.actor.actor_id.clone();
+        let (call, ended) = self.actors.call(Call::Notify);
+        self.actors
+            .on(SessionEvent::NotifyDisconnected { call, token });
+        ended
+            .await
+            .unwrap_or(Err(RelayError::SessionClosed { actor_id }))
+    }
+}
+
+/// A packet as a message between nodes.
+fn to_message(packet: &Packet) -> Result<RelayMessage, RelayFailure> {
+    let form = if packet.can_reply() {
+        RelayForm::Request
+    } else {
+        RelayForm::Send
+    };
+    let metadata = match packet.metadata() {
+        None => None,
+        Some(metadata) => {
+            let entries: Result<Vec<MetadataEntry>, _> = metadata
+                .entries()
+                .map(|(key, value)| {
+                    Ok(MetadataEntry {
+                        key: key.parse()?,
+                        value: value.parse()?,
+                    })
+                })
+                .collect();
+            let entries = entries.map_err(|_: spotlane_types::ValueError| {
+                RelayFailure::Unfit("a metadata key or value")
+            })?;
+            let frame = MetadataFrame::new(&entries);
+            Some(frame.map_err(|_| RelayFailure::Unfit("its metadata is too long"))?)
+        }
+    };
+    let name = packet.name().parse();
+    let content_type = packet.payload.codec.content_type().parse();
+    let bytes = PayloadBytes::new(packet.payload.bytes.clone());
+    Ok(RelayMessage {
+        form,
+        metadata,
+        payload: ApplicationPayload {
+            packet_name: name.map_err(|_| RelayFailure::Unfit("its name"))?,
+            content_type: content_type.map_err(|_| RelayFailure::Unfit("its codec"))?,
+            payload: bytes.map_err(|_| RelayFailure::Unfit("its payload is too long"))?,
+        },
+    })
+}
+
+fn from_application(payload: &ApplicationPayload) -> Payload {
+    let codec = Codec::of_content_type(payload.content_type.as_str());
+    Payload::plain(codec, payload.payload.as_bytes().clone())
+}
