@@ -71,7 +71,10 @@ impl Packet {
 
 /// One thing that will happen.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the world carries out each of them")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the world carries out each of them"
+)]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Event {
     /// A packet arrives, if its connection still stands.

@@ -211,7 +211,9 @@ impl Cast {
 
 /// The message in a record.
 pub fn message_of(record: &FrozenRecord) -> Option<MessageId> {
-    record.operation_id.map(|operation| MessageId(operation.low()))
+    record
+        .operation_id
+        .map(|operation| MessageId(operation.low()))
 }
 
 /// Whether the message in a record wants an answer.

@@ -49,7 +49,10 @@ impl Climate {
 
 /// One thing that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the world carries out each of them")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the world carries out each of them"
+)]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Fault {
     /// The connection of two hosts is cut. Each side notices after its own while.
@@ -65,7 +68,11 @@ pub enum Fault {
         by: Duration,
     },
     /// The next operations of a host with the store go wrong.
-    StoreLoses { at: HostIndex, what: Lost, next: u64 },
+    StoreLoses {
+        at: HostIndex,
+        what: Lost,
+        next: u64,
+    },
     /// The store cannot be reached from a host.
     StoreAway { at: HostIndex, during: Duration },
     /// Answers of the store come late.

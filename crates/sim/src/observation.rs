@@ -42,7 +42,10 @@ pub enum Work {
 
 /// Where an arriving message went (RL-170).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "closed by the order of inbound dispatch")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "closed by the order of inbound dispatch"
+)]
 pub enum Place {
     /// The queue of the owner.
     Queue,
@@ -70,7 +73,10 @@ pub enum Answer {
 
 /// Why a message will not be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "what the contract allows a message to be lost by")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "what the contract allows a message to be lost by"
+)]
 pub enum Loss {
     /// It never left its sender: no route or no connection. The sender knows.
     NotSubmitted,
@@ -100,7 +106,10 @@ pub enum Side {
 
 /// A step of a unit that no stage names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "what a driver does for the machines")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "what a driver does for the machines"
+)]
 pub enum Step {
     /// The admission seal was applied.
     Sealed,
@@ -136,7 +145,10 @@ pub enum Step {
 
 /// One thing that was seen.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "every reader decides about every kind")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "every reader decides about every kind"
+)]
 #[expect(missing_docs, reason = "the fields are named by their types")]
 pub enum Observation {
     /// A sender issued a message.

@@ -78,7 +78,10 @@ mod tests {
             (0..5).map(|_| a.next()).collect::<Vec<_>>(),
             (0..5).map(|_| b.next()).collect::<Vec<_>>()
         );
-        assert_ne!(Random::new(7).fork("a").next(), Random::new(7).fork("b").next());
+        assert_ne!(
+            Random::new(7).fork("a").next(),
+            Random::new(7).fork("b").next()
+        );
     }
 
     #[test]

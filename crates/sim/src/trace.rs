@@ -40,7 +40,12 @@ impl Trace {
     pub fn line(&mut self, now: Duration, what: fmt::Arguments<'_>) {
         self.scratch.clear();
         let micros = now.as_micros();
-        let written = writeln!(self.scratch, "{:>6}.{:03} {what}", micros / 1000, micros % 1000);
+        let written = writeln!(
+            self.scratch,
+            "{:>6}.{:03} {what}",
+            micros / 1000,
+            micros % 1000
+        );
         debug_assert!(written.is_ok(), "a string takes every line");
         for byte in self.scratch.bytes() {
             self.fingerprint ^= u64::from(byte);

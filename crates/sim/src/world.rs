@@ -281,7 +281,12 @@ impl World {
     fn servers(&self) -> Vec<Option<HostIndex>> {
         let actors = self.shared.plan.actor_indices();
         actors
-            .map(|actor| self.hosts.iter().find(|host| host.serves(actor)).map(Host::index))
+            .map(|actor| {
+                self.hosts
+                    .iter()
+                    .find(|host| host.serves(actor))
+                    .map(Host::index)
+            })
             .collect()
     }
 
@@ -638,10 +643,15 @@ impl Truth {
         };
         let row = active.row();
         let lease = now_or_never(self.leases.read(&row.owner_id)).ok()?.ok()?;
-        let lives = lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
+        let lives =
+            lease.is_some_and(|lease| lease.is_of(&row.owner_id, row.owner_lease_generation));
         Some(OwnerRow {
             owner: shared.cast.host_of(&active.payload().owner_node_rid)?,
-            phase: active.payload().relocation_state.as_ref().map(|state| state.phase),
+            phase: active
+                .payload()
+                .relocation_state
+                .as_ref()
+                .map(|state| state.phase),
             generation: row.authority_owner_generation,
             lease: if lives { Lease::Live } else { Lease::Ended },
         })

@@ -30,10 +30,14 @@ fn the_fingerprint_does_not_depend_on_whether_lines_are_kept() {
 
 #[test]
 fn other_seeds_give_other_worlds_and_every_climate_occurs() {
-    let prints: std::collections::BTreeSet<u64> =
-        (0..40).map(|seed| run(seed, Keep::Fingerprint).trace.fingerprint()).collect();
+    let prints: std::collections::BTreeSet<u64> = (0..40)
+        .map(|seed| run(seed, Keep::Fingerprint).trace.fingerprint())
+        .collect();
     assert_eq!(prints.len(), 40);
     for climate in Climate::ALL {
-        assert!((0..100).any(|seed| Climate::of(seed) == climate), "{climate:?}");
+        assert!(
+            (0..100).any(|seed| Climate::of(seed) == climate),
+            "{climate:?}"
+        );
     }
 }

@@ -31,5 +31,8 @@ fn every_mutant_is_caught() {
             None => escaped.push(mutant.name()),
         }
     }
-    assert!(escaped.is_empty(), "not caught within {SEEDS} seeds: {escaped:?}");
+    assert!(
+        escaped.is_empty(),
+        "not caught within {SEEDS} seeds: {escaped:?}"
+    );
 }

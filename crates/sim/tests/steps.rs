@@ -35,7 +35,11 @@ fn run(scenario: Scenario) -> Outcome {
 }
 
 fn assert_whole(outcome: &Outcome, what: &str) {
-    let violations: Vec<String> = outcome.violations.iter().map(Violation::to_string).collect();
+    let violations: Vec<String> = outcome
+        .violations
+        .iter()
+        .map(Violation::to_string)
+        .collect();
     assert!(violations.is_empty(), "{what}: {violations:?}");
 }
 
@@ -57,7 +61,9 @@ fn at_every_step(
                 steps: step,
                 spark,
             };
-            let broken = scenario(seed).climate(Climate::Process).fault(Duration::ZERO, fault);
+            let broken = scenario(seed)
+                .climate(Climate::Process)
+                .fault(Duration::ZERO, fault);
             let what = format!("seed {seed}, {spark:?} of {host:?} at step {step}");
             let outcome = run(broken);
             assert_whole(&outcome, &what);

@@ -182,14 +182,8 @@ impl Peers {
         self.rate(1, move |caller| {
             let store = store.clone();
             async move {
-                assert!(
-                    store
-                        .read(&our_key(caller))
-                        .await
-                        .unwrap()
-                        .found()
-                        .is_some()
-                )
+                let read = store.read(&our_key(caller)).await;
+                assert!(read.unwrap().found().is_some());
             }
         })
     }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spotlane_mesh::{
-    Diagnostic, Flow, Inbound, LostReason, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink,
-    Received,
+    Diagnostic, Flow, Inbound, LostReason, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent,
+    PeerIntent, PeerLink, Received,
 };
 use spotlane_types::count::{
     ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight,

@@ -479,7 +479,10 @@ impl Driver {
     }
 
     /// RL-239: nothing of the unit stays.
-    #[expect(clippy::vec_box, reason = "messages are boxed where they wait, before and after")]
+    #[expect(
+        clippy::vec_box,
+        reason = "messages are boxed where they wait, before and after"
+    )]
     fn remove(&mut self, arrivals: Vec<Box<Message>>) {
         self.staged = None;
         let unit = &self.unit;

@@ -46,7 +46,11 @@ fn main() -> ExitCode {
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Arguments> {
     let mut arguments = Arguments::default();
     while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value"))
+        };
         match word.as_str() {
             "--seed" => arguments.seed = Some(value()?.parse().context("a seed is a number")?),
             "--seeds" => {
@@ -88,7 +92,10 @@ fn replay(seed: u64, mutant: Option<Mutant>) -> Result<bool> {
     match run_seed(seed, options)? {
         (outcome, None) => {
             print!("{}", outcome.trace.text());
-            println!("fingerprint {:016x}, no violation", outcome.trace.fingerprint());
+            println!(
+                "fingerprint {:016x}, no violation",
+                outcome.trace.fingerprint()
+            );
             Ok(true)
         }
         (outcome, Some(failure)) => {
@@ -112,7 +119,9 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
     print_table(&tally);
     let mut shown: BTreeMap<&str, u32> = BTreeMap::new();
     for failure in &tally.failures {
-        let times = shown.entry(failure.invariant.unwrap_or("defect")).or_default();
+        let times = shown
+            .entry(failure.invariant.unwrap_or("defect"))
+            .or_default();
         *times += 1;
         if *times <= FAILURES_SHOWN {
             print_failure(failure);
@@ -126,7 +135,8 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
 
 fn print_table(tally: &Tally) {
     let titles = [
-        "worlds", "events", "moves", "ended", "fallback", "unavail", "messages", "handled", "broken",
+        "worlds", "events", "moves", "ended", "fallback", "unavail", "messages", "handled",
+        "broken",
     ];
     print!("{:<8}", "climate");
     for title in titles {

@@ -47,7 +47,11 @@ impl InFlight {
     /// Bytes in flight on a connection.
     fn on(&self, connection: ConnectionId) -> u64 {
         let here = |flight: &&Flight| flight.connection == connection;
-        self.flights.iter().filter(here).map(|flight| flight.charge).sum()
+        self.flights
+            .iter()
+            .filter(here)
+            .map(|flight| flight.charge)
+            .sum()
     }
 
     /// When the transport lets go of the next chunk.
@@ -73,7 +77,8 @@ impl Host {
     pub(super) fn await_start(&mut self, relocation: RelocationId, peer: HostIndex) {
         let Some(connection) = self.links.get(&peer).copied() else {
             // A connection that is not there is not full.
-            self.jobs.push_back(Job::Source(relocation, SourceEvent::BudgetOpen));
+            self.jobs
+                .push_back(Job::Source(relocation, SourceEvent::BudgetOpen));
             return;
         };
         let mut grants = Vec::new();
@@ -94,9 +99,12 @@ impl Host {
         let Some(connection) = self.links.get(&peer).copied() else {
             return;
         };
-        self.in_flight.asked.insert(relocation, (connection, charge));
+        self.in_flight
+            .asked
+            .insert(relocation, (connection, charge));
         if shared.has(Mutant::IgnoreBudget) {
-            self.jobs.push_back(Job::Source(relocation, SourceEvent::ChunkOpen));
+            self.jobs
+                .push_back(Job::Source(relocation, SourceEvent::ChunkOpen));
             return;
         }
         let mut grants = Vec::new();
@@ -155,7 +163,9 @@ impl Host {
     pub(super) fn chunk_not_sent(&mut self, relocation: RelocationId) {
         if let Some((connection, charge)) = self.in_flight.granted.remove(&relocation) {
             let mut grants = Vec::new();
-            self.in_flight.budget.released(connection, charge, &mut grants);
+            self.in_flight
+                .budget
+                .released(connection, charge, &mut grants);
             self.grant(grants);
         }
     }
@@ -178,7 +188,9 @@ impl Host {
     /// A connection took its chunks with it.
     pub(super) fn budget_lost(&mut self, connection: ConnectionId) {
         let in_flight = &mut self.in_flight;
-        in_flight.flights.retain(|flight| flight.connection != connection);
+        in_flight
+            .flights
+            .retain(|flight| flight.connection != connection);
         in_flight.granted.retain(|_, (on, _)| *on != connection);
         in_flight.asked.retain(|_, (on, _)| *on != connection);
         let mut grants = Vec::new();
@@ -191,7 +203,9 @@ impl Host {
         self.chunk_not_sent(relocation);
         self.in_flight.asked.remove(&relocation);
         let mut grants = Vec::new();
-        self.in_flight.budget.unit_ended(unit_id(relocation), &mut grants);
+        self.in_flight
+            .budget
+            .unit_ended(unit_id(relocation), &mut grants);
         self.grant(grants);
     }
 }

@@ -107,7 +107,10 @@ impl Host {
         row: &AuthorityView,
         until: Monotonic,
     ) -> Result<()> {
-        let unit = self.sources.get(&relocation).context("a move of this host")?;
+        let unit = self
+            .sources
+            .get(&relocation)
+            .context("a move of this host")?;
         let tenure = unit.tenure.as_ref().and_then(route_of);
         let source = tenure.context("the tenure that a move ended")?;
         let target = route_to(&source, row);
@@ -135,11 +138,7 @@ impl Host {
     }
 
     /// Sends a message on to the owner that the committed row names.
-    pub(super) fn forward(
-        &mut self,
-        record: Box<FrozenRecord>,
-        shared: &mut Shared,
-    ) -> Result<()> {
+    pub(super) fn forward(&mut self, record: Box<FrozenRecord>, shared: &mut Shared) -> Result<()> {
         let (Some(message), Some(address)) = (message_of(&record), address_of(&record)) else {
             return Ok(());
         };
@@ -148,7 +147,10 @@ impl Host {
             actor: address.clone(),
         };
         let now = monotonic(shared.now());
-        let hop = self.following.registry.hop(now, &addressed, HopCount::new(hops)?);
+        let hop = self
+            .following
+            .registry
+            .hop(now, &addressed, HopCount::new(hops)?);
         match hop {
             Ok(hop) => self.take_hop(record, message, &hop, shared),
             Err(refusal) => {
@@ -166,7 +168,10 @@ impl Host {
         shared: &mut Shared,
     ) -> Result<()> {
         let fence = fence_of(&hop.target).context("a route to an Actor")?;
-        let to = shared.cast.host_of(&fence.target_node_rid).unwrap_or(self.index);
+        let to = shared
+            .cast
+            .host_of(&fence.target_node_rid)
+            .unwrap_or(self.index);
         shared.see(Observation::Forwarded {
             message,
             at: self.index,
@@ -194,12 +199,7 @@ impl Host {
     }
 
     /// RL-160, RL-162: one notice for each route, to whoever took the detour.
-    fn tell_sender(
-        &mut self,
-        record: &FrozenRecord,
-        hop: &Hop,
-        shared: &mut Shared,
-    ) -> Result<()> {
+    fn tell_sender(&mut self, record: &FrozenRecord, hop: &Hop, shared: &mut Shared) -> Result<()> {
         let (Some(sender), Some(operation)) =
             (shared.cast.sender_of(&record.source), record.operation_id)
         else {
@@ -286,7 +286,10 @@ impl Host {
         };
         let object = AuthorityKey::Actor(fence.actor.actor_id.clone());
         let now = self.location_now();
-        let tenure = self.cache.get(&object, now).map(|route| route.tenure.clone());
+        let tenure = self
+            .cache
+            .get(&object, now)
+            .map(|route| route.tenure.clone());
         let cached = tenure.as_ref().and_then(route_of);
         match (judge(&follow.route, cached.as_ref()), tenure) {
             (NoticeJudgment::Remove, Some(tenure)) => {

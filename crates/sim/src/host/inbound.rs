@@ -264,8 +264,17 @@ impl Host {
             return Ok(());
         };
         let work = item.work().context("work without a name")?;
-        let slow = self.troubles.get(&actor).map(|trouble| trouble.slow).unwrap_or_default();
-        let handler = shared.plan.actors.get(actor.0).map(|plan| plan.handler).unwrap_or_default();
+        let slow = self
+            .troubles
+            .get(&actor)
+            .map(|trouble| trouble.slow)
+            .unwrap_or_default();
+        let handler = shared
+            .plan
+            .actors
+            .get(actor.0)
+            .map(|plan| plan.handler)
+            .unwrap_or_default();
         let most = u64::try_from(handler.as_micros()).unwrap_or(u64::MAX);
         let until = shared.now() + shared.random.micros(20, most.max(20)) + slow;
         lane.running = Some(Running { item, until });

@@ -53,7 +53,10 @@ impl ActorState {
                 other => anyhow::bail!("{other} is no kind of work"),
             });
         }
-        anyhow::ensure!(bytes.iter().all(|byte| *byte == 0x5A), "ballast was damaged");
+        anyhow::ensure!(
+            bytes.iter().all(|byte| *byte == 0x5A),
+            "ballast was damaged"
+        );
         Ok(Self {
             handled,
             ballast: bytes.len(),

@@ -221,12 +221,7 @@ impl Host {
     ///
     /// # Errors
     /// The settings of the world contradict each other.
-    pub fn new(
-        index: HostIndex,
-        shared: &Shared,
-        time: HostTime,
-        held: HeldLease,
-    ) -> Result<Self> {
+    pub fn new(index: HostIndex, shared: &Shared, time: HostTime, held: HeldLease) -> Result<Self> {
         let root = Random::new(shared.plan.seed).fork(&format!("store {}", index.0));
         let store = RemoteStore::new(shared.memory.clone(), shared.handle.clone(), root);
         let owner = shared.cast.owner(index)?.clone();
@@ -470,7 +465,8 @@ impl Host {
             self.jobs.push_back(job);
         }
         for actor in self.targets.keys() {
-            self.jobs.push_back(Job::Target(*actor, TargetEvent::Shutdown));
+            self.jobs
+                .push_back(Job::Target(*actor, TargetEvent::Shutdown));
         }
     }
 }
@@ -607,7 +603,10 @@ impl Host {
             if unit.machine.stage() == SourceStage::Unavailable {
                 continue;
             }
-            left.push(format!("source of {relocation} in {:?}", unit.machine.stage()));
+            left.push(format!(
+                "source of {relocation} in {:?}",
+                unit.machine.stage()
+            ));
         }
         for (actor, unit) in &self.targets {
             if !unit.is_quiet() {
@@ -618,10 +617,16 @@ impl Host {
         left.extend(self.in_flight.residents());
         for (actor, lane) in &self.lanes {
             if lane.serves() && !lane.queue.is_empty() {
-                left.push(format!("{} items in the queue of {actor:?}", lane.queue.len()));
+                left.push(format!(
+                    "{} items in the queue of {actor:?}",
+                    lane.queue.len()
+                ));
             }
             if !lane.hold.is_empty() {
-                left.push(format!("{} records in the hold of {actor:?}", lane.hold.len()));
+                left.push(format!(
+                    "{} records in the hold of {actor:?}",
+                    lane.hold.len()
+                ));
             }
         }
         if !self.senders_idle() {

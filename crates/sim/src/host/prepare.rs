@@ -36,7 +36,11 @@ impl Host {
         if lane.gate != Gate::Open || plan.to == self.index || self.shutting_down {
             return Ok(());
         }
-        if self.targets.get(&plan.actor).is_some_and(|unit| !unit.is_settled()) {
+        if self
+            .targets
+            .get(&plan.actor)
+            .is_some_and(|unit| !unit.is_settled())
+        {
             self.moves_waiting.push((shared.now() + PREDECESSOR, plan));
             return Ok(());
         }
@@ -86,7 +90,10 @@ impl Host {
         let Ok((Authority::Active(row), Some(candidate))) = found else {
             return Ok(());
         };
-        let serves = self.lanes.get(&plan.actor).is_some_and(|lane| lane.gate == Gate::Open);
+        let serves = self
+            .lanes
+            .get(&plan.actor)
+            .is_some_and(|lane| lane.gate == Gate::Open);
         let connection = self.links.get(&plan.to).copied();
         let ours = row.is_owned_by(self.held.lease());
         let moving = self
@@ -146,7 +153,10 @@ impl Host {
         );
         // Lanes and machine may both hold; half of the moves go one way, half the other.
         unit.machine_holds = shared.random.percent(50);
-        unit.tenure = self.lanes.get(&plan.actor).map(|lane| lane.route.tenure.clone());
+        unit.tenure = self
+            .lanes
+            .get(&plan.actor)
+            .map(|lane| lane.route.tenure.clone());
         unit.previous = self.latest.insert(plan.actor, relocation);
         self.sources.insert(relocation, unit);
         let event = SourceEvent::MoveRequested(Box::new(unit_plan));

@@ -11,8 +11,7 @@ use spotlane_types::count::ApplicationVersion;
 use spotlane_types::generation::AggregateGeneration;
 use spotlane_types::id::{RelocationReference, StoreVersion};
 use spotlane_types::kind::{
-    ActorAuthorityState, ActorSpotKind, AuthorityOperationKind, RelocationPhase,
-    SourceCleanupState,
+    ActorAuthorityState, ActorSpotKind, AuthorityOperationKind, RelocationPhase, SourceCleanupState,
 };
 use spotlane_wire::authority::{
     ActorAuthorityIdentity, AuthorityObject, AuthorityPayload, AuthorityRelocationState,

@@ -10,9 +10,7 @@ use spotlane_location::{LiveRoute, LocationError};
 use super::{Host, StoreAnswer};
 use crate::agenda::Packet;
 use crate::network::HostIndex;
-use crate::observation::{
-    ActorIndex, Answer, Kind, Loss, MessageId, Observation, SenderIndex,
-};
+use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, SenderIndex};
 use crate::shared::{Shared, Submit};
 use crate::workload::Addressing;
 
@@ -99,12 +97,7 @@ impl Host {
         }
     }
 
-    fn look_up(
-        &mut self,
-        sender: SenderIndex,
-        actor: ActorIndex,
-        shared: &Shared,
-    ) -> Result<()> {
+    fn look_up(&mut self, sender: SenderIndex, actor: ActorIndex, shared: &Shared) -> Result<()> {
         let now = shared.now();
         let Some(outbox) = self.outboxes.get_mut(&sender) else {
             return Ok(());
@@ -265,7 +258,11 @@ impl Host {
 
     /// Whether senders have nothing left to send and callers nothing to wait for.
     pub(super) fn senders_idle(&self) -> bool {
-        self.callers.is_empty() && self.outboxes.values().all(|outbox| outbox.waiting.is_empty())
+        self.callers.is_empty()
+            && self
+                .outboxes
+                .values()
+                .all(|outbox| outbox.waiting.is_empty())
     }
 
     /// The time of the host's own clock for the repository.

@@ -33,9 +33,7 @@ use crate::agenda::Packet;
 use crate::cast::{kind_of, message_of};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{
-    ActorIndex, Answer, Kind, Loss, MessageId, Observation, Side, Step,
-};
+use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, Side, Step};
 use crate::shared::{Shared, Submit, monotonic, since_origin};
 use crate::workload::Policy;
 
@@ -87,7 +85,10 @@ impl SourceUnit {
 
     /// Whether its object has left, as far as this host will ever know.
     pub(super) fn is_behind(&self) -> bool {
-        matches!(self.machine.stage(), SourceStage::FollowOnly | SourceStage::Ended)
+        matches!(
+            self.machine.stage(),
+            SourceStage::FollowOnly | SourceStage::Ended
+        )
     }
 }
 
@@ -207,7 +208,10 @@ impl Host {
             .min()
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each effect, most of one line")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each effect, most of one line"
+    )]
     fn source_effect(
         &mut self,
         relocation: RelocationId,
@@ -217,7 +221,11 @@ impl Host {
         let at = self.index;
         match effect {
             SourceEffect::Entered(stage) => {
-                shared.see(Observation::Source { relocation, at, stage });
+                shared.see(Observation::Source {
+                    relocation,
+                    at,
+                    stage,
+                });
                 if matches!(stage, SourceStage::RelayReady | SourceStage::FollowOnly) {
                     self.tenure_ends(relocation);
                 }
@@ -262,7 +270,8 @@ impl Host {
             SourceEffect::RestoreQueue { held } => self.restore_queue(relocation, held),
             // Nothing was written before the commit, so nothing has to be undone (RL-28).
             SourceEffect::FixAbort => {
-                self.jobs.push_back(Job::Source(relocation, SourceEvent::AbortFixed));
+                self.jobs
+                    .push_back(Job::Source(relocation, SourceEvent::AbortFixed));
             }
             SourceEffect::ReleasePayload => self.release(relocation, shared),
             SourceEffect::FollowTo { row, until } => self.follow_to(relocation, &row, until)?,
@@ -272,11 +281,19 @@ impl Host {
             SourceEffect::Dropped { .. } => self.dropped(relocation, shared),
             SourceEffect::CleanUp(closing) => self.clean_up(relocation, closing, shared)?,
             SourceEffect::Finished(result) => {
-                shared.see(Observation::MoveFinished { relocation, at, result });
+                shared.see(Observation::MoveFinished {
+                    relocation,
+                    at,
+                    result,
+                });
             }
             SourceEffect::Refused(why) => self.refused(relocation, why, shared),
             SourceEffect::Diagnose(what) => {
-                shared.see(Observation::Diagnosed { relocation, at, what });
+                shared.see(Observation::Diagnosed {
+                    relocation,
+                    at,
+                    what,
+                });
             }
             SourceEffect::ReturnPermit | SourceEffect::Reached(_) | SourceEffect::Ignored(_) => {}
         }
@@ -315,8 +332,13 @@ impl Host {
             return;
         };
         let actor = unit.actor;
-        if self.targets.get(&actor).is_some_and(|target| target.began_before(unit)) {
-            self.jobs.push_back(Job::Target(actor, TargetEvent::TenureEnded));
+        if self
+            .targets
+            .get(&actor)
+            .is_some_and(|target| target.began_before(unit))
+        {
+            self.jobs
+                .push_back(Job::Target(actor, TargetEvent::TenureEnded));
         }
     }
 
@@ -418,9 +440,10 @@ impl Host {
 
     /// The one-way messages in the payload, in case the unit is lost with them.
     fn note_saved(&mut self, relocation: RelocationId, actor: ActorIndex, shared: &Shared) {
-        let (Some(lane), Some(unit)) =
-            (self.lanes.get_mut(&actor), self.sources.get_mut(&relocation))
-        else {
+        let (Some(lane), Some(unit)) = (
+            self.lanes.get_mut(&actor),
+            self.sources.get_mut(&relocation),
+        ) else {
             return;
         };
         for item in &lane.queue {
@@ -440,7 +463,10 @@ impl Host {
             return;
         };
         unit.drained = true;
-        let hold = self.lanes.get_mut(&unit.actor).map(|lane| std::mem::take(&mut lane.hold));
+        let hold = self
+            .lanes
+            .get_mut(&unit.actor)
+            .map(|lane| std::mem::take(&mut lane.hold));
         let mut hold = hold.unwrap_or_default();
         if shared.has(Mutant::ReverseHold) {
             hold = hold.into_iter().rev().collect();
@@ -452,7 +478,8 @@ impl Host {
             let event = SourceEvent::Arrived(Box::new(record));
             self.jobs.push_back(Job::Source(relocation, event));
         }
-        self.jobs.push_back(Job::Source(relocation, SourceEvent::HoldDrained));
+        self.jobs
+            .push_back(Job::Source(relocation, SourceEvent::HoldDrained));
     }
 
     /// The saved work is where it was; then what the machine held, then what the lane held (RB).
@@ -464,7 +491,8 @@ impl Host {
         if let Some(lane) = self.lanes.get_mut(&unit.actor) {
             let own = std::mem::take(&mut lane.hold);
             let back = held.into_iter().chain(own);
-            lane.queue.extend(back.map(|record| Item::Message(Box::new(record))));
+            lane.queue
+                .extend(back.map(|record| Item::Message(Box::new(record))));
         }
     }
 
@@ -562,7 +590,10 @@ impl Host {
         record: &Record,
         shared: &mut Shared,
     ) -> Result<Submit> {
-        let unit = self.sources.get(&relocation).context("a move of this host")?;
+        let unit = self
+            .sources
+            .get(&relocation)
+            .context("a move of this host")?;
         let to = unit.target;
         if self.links.get(&to) != Some(&connection) {
             return Ok(Submit::Failed);

@@ -16,9 +16,9 @@ use spotlane_relocation::target::{
 };
 use spotlane_types::id::RelocationId;
 use spotlane_types::kind::{ActorAuthorityState, RelocationPhase};
+use spotlane_wire::FrameBuffer;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
-use spotlane_wire::FrameBuffer;
 use spotlane_wire::reference::RelocationTargetFence;
 use spotlane_wire::relocation::RelocationObject;
 
@@ -89,7 +89,10 @@ impl TargetUnit {
 
     /// Whether it is the machine of the tenure that a move ends, or of an earlier one.
     pub(super) fn began_before(&self, leaving: &SourceUnit) -> bool {
-        let ours = self.row.as_ref().map(|row| row.row().authority_owner_generation);
+        let ours = self
+            .row
+            .as_ref()
+            .map(|row| row.row().authority_owner_generation);
         let open = self.machine.stage() == TargetStage::TargetOpen;
         open && ours.is_some_and(|ours| !ours.is_after(leaving.ends))
     }
@@ -193,10 +196,14 @@ impl Host {
         let Some(unit) = self.targets.get(&actor) else {
             return Ok(());
         };
-        let ours = unit.row.as_ref().map(|row| row.row().authority_owner_generation);
+        let ours = unit
+            .row
+            .as_ref()
+            .map(|row| row.row().authority_owner_generation);
         let open = unit.machine.stage() == TargetStage::TargetOpen;
         if open && ours.is_some_and(|ours| ends.is_after(ours)) {
-            self.jobs.push_back(Job::Target(actor, TargetEvent::TenureEnded));
+            self.jobs
+                .push_back(Job::Target(actor, TargetEvent::TenureEnded));
         }
         Ok(())
     }
@@ -258,16 +265,23 @@ impl Host {
         effects: Vec<TargetEffect<Arrival>>,
         shared: &mut Shared,
     ) -> Result<()> {
-        let coordinator = self.targets.get(&actor).and_then(|unit| unit.identity.as_ref());
-        let peer = coordinator
-            .and_then(|one| shared.cast.host_of(&one.coordinator.coordinator_node_rid));
+        let coordinator = self
+            .targets
+            .get(&actor)
+            .and_then(|unit| unit.identity.as_ref());
+        let peer =
+            coordinator.and_then(|one| shared.cast.host_of(&one.coordinator.coordinator_node_rid));
         for effect in effects {
             if !self.step(peer, shared) {
                 return Ok(());
             }
             self.target_effect(actor, effect, shared)?;
         }
-        if self.targets.get(&actor).is_some_and(|unit| unit.machine.is_idle()) {
+        if self
+            .targets
+            .get(&actor)
+            .is_some_and(|unit| unit.machine.is_idle())
+        {
             let kept = shared.has(Mutant::KeepTarget);
             if !kept && self.targets.get(&actor).is_some_and(TargetUnit::is_settled) {
                 self.targets.remove(&actor);
@@ -283,7 +297,10 @@ impl Host {
         for actor in actors {
             let mut effects = Vec::new();
             if let Some(unit) = self.targets.get_mut(&actor)
-                && unit.machine.next_deadline().is_some_and(|at| at <= monotonic(now))
+                && unit
+                    .machine
+                    .next_deadline()
+                    .is_some_and(|at| at <= monotonic(now))
             {
                 unit.machine.on_deadline(monotonic(now), &mut effects);
             }
@@ -308,10 +325,14 @@ impl Host {
 
     fn move_of_target(&self, actor: ActorIndex) -> Result<RelocationId> {
         let unit = self.targets.get(&actor);
-        unit.and_then(|unit| unit.relocation).context("a move to this host")
+        unit.and_then(|unit| unit.relocation)
+            .context("a move to this host")
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each effect, most of one line")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each effect, most of one line"
+    )]
     fn target_effect(
         &mut self,
         actor: ActorIndex,
@@ -322,7 +343,11 @@ impl Host {
         let at = self.index;
         match effect {
             TargetEffect::Entered(stage) => {
-                shared.see(Observation::Target { relocation, at, stage });
+                shared.see(Observation::Target {
+                    relocation,
+                    at,
+                    stage,
+                });
                 if stage == TargetStage::RelayReady && shared.has(Mutant::OpenBeforeCommit) {
                     self.open_too_early(actor, shared)?;
                 }
@@ -359,7 +384,11 @@ impl Host {
                 self.seen_step(relocation, Step::Committed, shared);
             }
             TargetEffect::Diagnose(what) => {
-                shared.see(Observation::Diagnosed { relocation, at, what });
+                shared.see(Observation::Diagnosed {
+                    relocation,
+                    at,
+                    what,
+                });
             }
             // Neither sessions nor joins in this world.
             TargetEffect::AdmitJoin(_)
@@ -446,7 +475,8 @@ impl Host {
             self.seen_step(relocation, Step::Restored, shared);
             Ok(())
         };
-        self.jobs.push_back(Job::Target(actor, TargetEvent::Restored(result)));
+        self.jobs
+            .push_back(Job::Target(actor, TargetEvent::Restored(result)));
         Ok(())
     }
 
@@ -477,7 +507,10 @@ impl Host {
             self.jobs.push_back(answer(CommitAnswer::NotTried));
             return Ok(());
         }
-        let expected = &order.identity().coordinator.expected_authority_store_version;
+        let expected = &order
+            .identity()
+            .coordinator
+            .expected_authority_store_version;
         let row = self.targets.get(&actor).and_then(|unit| unit.row.clone());
         let row = row.filter(|row| row.version().as_str() == expected.as_str());
         let Some(row) = row else {
@@ -679,7 +712,10 @@ impl Host {
         shared: &mut Shared,
     ) -> Result<()> {
         let now = shared.now();
-        let serves = self.lanes.get(&actor).is_some_and(|lane| lane.gate != Gate::Merged);
+        let serves = self
+            .lanes
+            .get(&actor)
+            .is_some_and(|lane| lane.gate != Gate::Merged);
         let Some(unit) = self.targets.get_mut(&actor) else {
             return Ok(());
         };
@@ -710,7 +746,11 @@ impl Host {
 
 /// What a restore order makes.
 fn staged(actor: ActorIndex, order: &RestoreOrder, shared: &Shared) -> Result<Staged> {
-    let plan = shared.plan.actors.get(actor.0).context("an Actor of this world")?;
+    let plan = shared
+        .plan
+        .actors
+        .get(actor.0)
+        .context("an Actor of this world")?;
     let state = order.states.first().and_then(|(_, state)| state.as_ref());
     let mut state = match state {
         Some(bytes) => ActorState::from_bytes(bytes)?,

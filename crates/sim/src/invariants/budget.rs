@@ -25,7 +25,9 @@ impl Invariant for Budget {
         };
         let alone = bytes == chunk;
         if bytes > budget && !alone {
-            return Err(format!("{bytes} bytes from {at:?} to {to:?}, budget {budget}"));
+            return Err(format!(
+                "{bytes} bytes from {at:?} to {to:?}, budget {budget}"
+            ));
         }
         Ok(())
     }

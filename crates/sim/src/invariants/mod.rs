@@ -69,7 +69,9 @@ pub struct View<'a> {
 
 impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("View")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 

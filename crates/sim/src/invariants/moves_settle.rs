@@ -18,7 +18,10 @@ impl MovesSettle {
             return false;
         };
         let dead = view.oracle.has_crashed(row.owner);
-        let lost = view.oracle.moves().any(|(_, one)| one.actor == actor && one.was_given_up());
+        let lost = view
+            .oracle
+            .moves()
+            .any(|(_, one)| one.actor == actor && one.was_given_up());
         dead || (!view.plan.climate.is_gentle() && lost)
     }
 }
@@ -37,9 +40,15 @@ impl Invariant for MovesSettle {
                     facts.finished
                 ));
             }
-            let refused = [None, Some(MoveFailure::Aborted), Some(MoveFailure::Disabled)];
+            let refused = [
+                None,
+                Some(MoveFailure::Aborted),
+                Some(MoveFailure::Disabled),
+            ];
             if view.plan.climate == Climate::Calm && !refused.contains(&facts.failure) {
-                return Err(format!("nothing was wrong, but {relocation} failed: {facts:?}"));
+                return Err(format!(
+                    "nothing was wrong, but {relocation} failed: {facts:?}"
+                ));
             }
         }
         for actor in view.plan.actor_indices() {

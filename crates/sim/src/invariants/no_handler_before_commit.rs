@@ -17,7 +17,9 @@ impl Invariant for NoHandlerBeforeCommit {
             return Ok(());
         };
         let Some(row) = (view.row)(*actor) else {
-            return Err(format!("{at:?} began {work:?} of {actor:?}, which has no row"));
+            return Err(format!(
+                "{at:?} began {work:?} of {actor:?}, which has no row"
+            ));
         };
         if row.owner != *at {
             let owner = row.owner;
@@ -26,7 +28,9 @@ impl Invariant for NoHandlerBeforeCommit {
             ));
         }
         if row.lease == Lease::Ended {
-            return Err(format!("{at:?} began {work:?} of {actor:?} without a lease"));
+            return Err(format!(
+                "{at:?} began {work:?} of {actor:?} without a lease"
+            ));
         }
         Ok(())
     }

@@ -27,7 +27,9 @@ impl Invariant for OneNotice {
         let first = self.sent.insert((*at, source.get(), target.get()));
         // One that did not leave for want of a connection may be tried again.
         if !first && view.plan.climate.is_gentle() {
-            return Err(format!("{at:?} sends a second notice about {source:?} to {target:?}"));
+            return Err(format!(
+                "{at:?} sends a second notice about {source:?} to {target:?}"
+            ));
         }
         Ok(())
     }

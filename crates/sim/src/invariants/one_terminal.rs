@@ -20,16 +20,22 @@ impl Invariant for OneTerminal {
             if facts.settled.len() != 1 && !caller_died {
                 return Err(format!("{message:?} ended {} times", facts.settled.len()));
             }
-            let replies = facts.answers.iter().filter(|answer| **answer == Answer::Reply);
+            let replies = facts
+                .answers
+                .iter()
+                .filter(|answer| **answer == Answer::Reply);
             if replies.count() > 1 {
                 return Err(format!("{message:?} was replied to more than once"));
             }
-            let refusals = facts.answers.iter().filter(|answer| **answer != Answer::Reply);
+            let refusals = facts
+                .answers
+                .iter()
+                .filter(|answer| **answer != Answer::Reply);
             if refusals.count() > 1 {
                 return Err(format!("{message:?} was refused more than once: {facts:?}"));
             }
-            let given_up = facts.losses.contains(&Loss::Unavailable)
-                || facts.losses.contains(&Loss::Refused);
+            let given_up =
+                facts.losses.contains(&Loss::Unavailable) || facts.losses.contains(&Loss::Refused);
             if given_up && facts.answers.is_empty() && facts.ended == 0 {
                 return Err(format!("{message:?} was given up and never answered"));
             }

@@ -55,7 +55,9 @@ impl Invariant for PayloadReleasedOnce {
     fn at_end(&mut self, view: &View<'_>) -> Result<(), String> {
         for ((relocation, side), (at, copies)) in &self.held {
             if *copies > 0 && !view.oracle.has_crashed(*at) {
-                return Err(format!("{at:?} still holds the {side:?} copy of {relocation}"));
+                return Err(format!(
+                    "{at:?} still holds the {side:?} copy of {relocation}"
+                ));
             }
         }
         Ok(())
