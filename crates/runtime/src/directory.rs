@@ -19,6 +19,7 @@ use spotlane_wire::descriptor::{
     Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission, StatefulCapabilities,
     StatefulCapability,
 };
+use tokio::sync::Semaphore;
 
 use crate::core::{Core, Identity};
 use crate::error::Error;
@@ -33,6 +34,9 @@ const CAPABILITY: &str = "framework-service-v13";
 #[derive(Debug)]
 pub(crate) struct Directory {
     revision: AtomicU64,
+    /// One publication at a time: a revision is chosen and written before the next one is chosen, or the loop's and a
+    /// shutdown's would refuse each other.
+    publishing: Semaphore,
     /// The revision that the store has confirmed; 0 before the first.
     published: AtomicU64,
     /// The last complete list (RL-243). A leaf lock.
@@ -49,6 +53,7 @@ impl Directory {
             listen,
             failing_since: AtomicU64::new(0),
             revision: AtomicU64::new(1),
+            publishing: Semaphore::new(1),
             published: AtomicU64::new(0),
             found: RwLock::new(Arc::from(Vec::new())),
         }
@@ -213,6 +218,9 @@ pub(crate) fn admission(node: &MeshNodeDescriptor) -> Result<RouteMeshAdmission,
 /// # Errors
 /// The lease does not admit it, or the store did not take it within `within`.
 pub(crate) async fn publish(core: &Core, within: Duration) -> Result<(), Error> {
+    let turn = core.directory.publishing.acquire();
+    let turn = tokio::time::timeout(within, turn).await;
+    let _turn = turn.map_err(|_| Error::deadline("another publication did not end in time"))?;
     let held = core.held()?;
     let mesh = core.mesh()?;
     let revision = core
