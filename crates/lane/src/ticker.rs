@@ -146,7 +146,7 @@ impl Timers {
         let ahead = captured.next_due_unix_ms.saturating_sub(unix_ms);
         let behind = unix_ms.saturating_sub(captured.next_due_unix_ms);
         let due = now
-            .later(millis(ahead))
+            .after(millis(ahead))
             .since_origin()
             .saturating_sub(millis(behind));
         let machine = TimerMachine::restored(captured, Monotonic::from_origin(due));
