@@ -39,6 +39,7 @@
 //! # Ok::<(), AskError>(()) }).unwrap();
 //! ```
 
+mod after;
 mod backlog;
 mod carrier;
 mod coordinator;

@@ -225,8 +225,8 @@ impl ReadySet {
         let bit = 1u64 << worker;
         let asked = self.help.load(Ordering::SeqCst);
         if asked & bit != 0 {
-            // Nothing waits here any more.
-            self.helped(worker);
+            // Nothing waits here any more, and what comes from now on finds that this worker sleeps.
+            self.help.fetch_and(!bit, Ordering::SeqCst);
         }
         asked & !bit != 0
     }

@@ -56,7 +56,7 @@ impl<O: Owner<Policy = Spot>> Lane<O> {
             return Err(SealError::Ended);
         }
         request.granted = true;
-        Ok(SealGuard::take(Arc::clone(&self.core)))
+        Ok(SealGuard(Fixed::take(Arc::clone(&self.core))))
     }
 }
 
@@ -268,17 +268,15 @@ fn saved<O: Owner>(fifo: Fifo, entry: Entry<O>) -> Option<Saved<O>> {
     }
 }
 
-/// A sealed Spot before the boundary: it can still be given back (EX-174, EX-205).
-///
-/// Dropping the guard gives the Spot back as [`SealGuard::restore`] without a permit does, so an
-/// abandoned move cannot leave an object behind that never runs again.
-pub struct SealGuard<O: Owner<Policy = Spot>> {
+/// The work and the state of a lane that a seal has fixed. Dropping it gives the lane back.
+struct Fixed<O: Owner> {
     core: Arc<Core<O>>,
     queues: Option<Queues<O>>,
     owner: Option<O>,
 }
 
-impl<O: Owner<Policy = Spot>> SealGuard<O> {
+impl<O: Owner> Fixed<O> {
+    /// Takes queues and state out of a lane that takes no turns any more.
     fn take(core: Arc<Core<O>>) -> Self {
         let mut queues = take_queues(&core);
         let owner = core.inner.lock().owner.take();
@@ -290,15 +288,51 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         }
     }
 
+    fn captured(&self) -> impl Iterator<Item = Captured<'_, O>> {
+        self.queues.iter().flat_map(Queues::captured)
+    }
+
+    fn give_back(&mut self, permit: Option<JobPermit>) {
+        if let Some(mut queues) = self.queues.take() {
+            let permit = queues.permit.take().or(permit);
+            reopen(&self.core, Some((queues, self.owner.take())), permit);
+        }
+    }
+
+    fn into_handoff(mut self) -> Handoff<O> {
+        if let Some(spot) = self.core.inner.lock().spot() {
+            spot.seal = Seal::Moved;
+        }
+        Handoff {
+            core: Arc::clone(&self.core),
+            queues: self.queues.take(),
+            owner: self.owner.take(),
+        }
+    }
+}
+
+impl<O: Owner> Drop for Fixed<O> {
+    fn drop(&mut self) {
+        self.give_back(None);
+    }
+}
+
+/// A sealed Spot before the boundary: it can still be given back (EX-174, EX-205).
+///
+/// Dropping the guard gives the Spot back as [`SealGuard::restore`] without a permit does, so an
+/// abandoned move cannot leave an object behind that never runs again.
+pub struct SealGuard<O: Owner<Policy = Spot>>(Fixed<O>);
+
+impl<O: Owner<Policy = Spot>> SealGuard<O> {
     /// The state of the Spot, for its capture. `None` when the host was stopped meanwhile.
     pub fn state(&mut self) -> Option<&mut O> {
-        self.owner.as_mut()
+        self.0.owner.as_mut()
     }
 
     /// What was accepted and has not started, in order: lifecycle first, then application work. Fixed
     /// since S0 (EX-204).
     pub fn captured(&self) -> impl Iterator<Item = Captured<'_, O>> {
-        self.queues.iter().flat_map(Queues::captured)
+        self.0.captured()
     }
 
     /// Covers a member of the `SpotWide` unit with this seal (EX-177): fixes its queue and holds what
@@ -319,7 +353,7 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
             .as_ref()
             .and_then(|ext| ext.gate.as_ref())
             .map(|gate| gate.gate_id());
-        if !bound || gate != Some(self.core.id) || inner.run == Run::Running {
+        if !bound || gate != Some(self.0.core.id) || inner.run == Run::Running {
             return Err(SealError::NotAMember);
         }
         if matches!(
@@ -330,16 +364,9 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         }
         inner.admission = Admission::Held;
         inner.hold_waiters(&mut after);
-        let owner = inner.owner.take();
         drop(inner);
         after.run(&core);
-        let mut queues = take_queues(&core);
-        drop(queues.release_permits());
-        Ok(CoveredMember {
-            core,
-            queues: Some(queues),
-            owner,
-        })
+        Ok(CoveredMember(Fixed::take(core)))
     }
 
     /// Gives the Spot back before the boundary: the captured work in its places, then what was held, in
@@ -348,14 +375,7 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
     /// `permit` is the live permit the restored work begins with, unless the unit kept one (EX-136,
     /// EX-214); hosts without a job queue pass `None`.
     pub fn restore(mut self, permit: Option<JobPermit>) {
-        self.give_back(permit);
-    }
-
-    fn give_back(&mut self, permit: Option<JobPermit>) {
-        if let Some(mut queues) = self.queues.take() {
-            let permit = queues.permit.take().or(permit);
-            reopen(&self.core, Some((queues, self.owner.take())), permit);
-        }
+        self.0.give_back(permit);
     }
 
     /// The boundary: the ready reply was accepted. From here no call leads back (EX-206):
@@ -367,67 +387,33 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
     ///     guard.into_handoff().restore(None);
     /// }
     /// ```
-    pub fn into_handoff(mut self) -> Handoff<O> {
-        let core = Arc::clone(&self.core);
-        core.inner.lock().policy.seal = Seal::Moved;
-        Handoff {
-            core,
-            queues: self.queues.take(),
-            owner: self.owner.take(),
-        }
-    }
-}
-
-impl<O: Owner<Policy = Spot>> Drop for SealGuard<O> {
-    fn drop(&mut self) {
-        self.give_back(None);
+    pub fn into_handoff(self) -> Handoff<O> {
+        self.0.into_handoff()
     }
 }
 
 /// A member Actor that moves with its `SpotWide` Spot. Dropping it gives the member back.
-pub struct CoveredMember<A: Owner<Policy = ActorDelivery>> {
-    core: Arc<Core<A>>,
-    queues: Option<Queues<A>>,
-    owner: Option<A>,
-}
+pub struct CoveredMember<A: Owner<Policy = ActorDelivery>>(Fixed<A>);
 
 impl<A: Owner<Policy = ActorDelivery>> CoveredMember<A> {
     /// As [`SealGuard::state`].
     pub fn state(&mut self) -> Option<&mut A> {
-        self.owner.as_mut()
+        self.0.owner.as_mut()
     }
 
     /// As [`SealGuard::captured`].
     pub fn captured(&self) -> impl Iterator<Item = Captured<'_, A>> {
-        self.queues.iter().flat_map(Queues::captured)
+        self.0.captured()
     }
 
     /// As [`SealGuard::restore`]. Nothing of the member runs before the Spot is restored too.
     pub fn restore(mut self, permit: Option<JobPermit>) {
-        self.give_back(permit);
-    }
-
-    fn give_back(&mut self, permit: Option<JobPermit>) {
-        if let Some(mut queues) = self.queues.take() {
-            let permit = queues.permit.take().or(permit);
-            reopen(&self.core, Some((queues, self.owner.take())), permit);
-        }
+        self.0.give_back(permit);
     }
 
     /// As [`SealGuard::into_handoff`].
-    pub fn into_handoff(mut self) -> Handoff<A> {
-        let core = Arc::clone(&self.core);
-        Handoff {
-            core,
-            queues: self.queues.take(),
-            owner: self.owner.take(),
-        }
-    }
-}
-
-impl<A: Owner<Policy = ActorDelivery>> Drop for CoveredMember<A> {
-    fn drop(&mut self) {
-        self.give_back(None);
+    pub fn into_handoff(self) -> Handoff<A> {
+        self.0.into_handoff()
     }
 }
 
@@ -608,7 +594,7 @@ pub(crate) fn open_staged<O: Owner>(
 impl<O: Owner<Policy = Spot>> fmt::Debug for SealGuard<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealGuard")
-            .field("lane", &self.core.id)
+            .field("lane", &self.0.core.id)
             .finish_non_exhaustive()
     }
 }
@@ -616,7 +602,7 @@ impl<O: Owner<Policy = Spot>> fmt::Debug for SealGuard<O> {
 impl<A: Owner<Policy = ActorDelivery>> fmt::Debug for CoveredMember<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CoveredMember")
-            .field("lane", &self.core.id)
+            .field("lane", &self.0.core.id)
             .finish_non_exhaustive()
     }
 }

@@ -146,7 +146,7 @@ impl Timers {
         let ahead = captured.next_due_unix_ms.saturating_sub(unix_ms);
         let behind = unix_ms.saturating_sub(captured.next_due_unix_ms);
         let due = now
-            .later(millis(ahead))
+            .after(millis(ahead))
             .since_origin()
             .saturating_sub(millis(behind));
         let machine = TimerMachine::restored(captured, Monotonic::from_origin(due));
@@ -270,7 +270,7 @@ impl Timers {
             };
             if let Some(permit) = first(source.reserve(), next).await {
                 let now = self.inner.clock.now();
-                self.inner.fire_with(key, now, Some(Some(permit)));
+                self.inner.fire_with(key, now, TickPermit::Taken(permit));
             }
         }
     }
@@ -305,20 +305,26 @@ impl State {
     }
 }
 
+/// The permit of a tick that is about to be queued (EX-127).
+enum TickPermit {
+    NotNeeded,
+    Missing,
+    Taken(JobPermit),
+}
+
 impl TimersInner {
     fn fire_one(self: &Arc<Self>, key: TimerKey, now: Monotonic, source: Option<&mut JobSource>) {
         // Taken before the lock: what it wakes must not be woken under one.
-        self.fire_with(key, now, source.map(JobSource::try_reserve));
+        let permit = source.map_or(TickPermit::NotNeeded, |source| {
+            source
+                .try_reserve()
+                .map_or(TickPermit::Missing, TickPermit::Taken)
+        });
+        self.fire_with(key, now, permit);
     }
 
-    /// Fires one timer; `permit` says `None` where no permits are taken, and `Some(None)` where there
-    /// is none.
-    fn fire_with(
-        self: &Arc<Self>,
-        key: TimerKey,
-        now: Monotonic,
-        permit: Option<Option<JobPermit>>,
-    ) {
+    /// Fires one timer, under its permit if the host has a job queue.
+    fn fire_with(self: &Arc<Self>, key: TimerKey, now: Monotonic, permit: TickPermit) {
         let mut state = self.state.lock();
         state.starved.remove(&key);
         let Some(timer) = state.timers.get_mut(&key) else {
@@ -335,7 +341,7 @@ impl TimersInner {
             return;
         };
         let name = Arc::clone(&timer.name);
-        if matches!(permit, Some(None)) {
+        if matches!(permit, TickPermit::Missing) {
             let again = timer.machine.retry_at(now);
             state.arm(key, Some(again));
             state.starved.insert(key);
@@ -343,7 +349,10 @@ impl TimersInner {
             drop(sink);
             return;
         }
-        let permit = permit.flatten();
+        let permit = match permit {
+            TickPermit::Taken(permit) => Some(permit),
+            TickPermit::NotNeeded | TickPermit::Missing => None,
+        };
         let tick = timer.machine.on_due(now, &name);
         drop(state);
         let Some(tick) = tick else { return };

@@ -214,7 +214,7 @@ impl TimerMachine {
             delivered: 0,
             scheduled: 0,
             next: 1,
-            next_due: now.later(settings.period),
+            next_due: now.after(settings.period),
             catch_up_to: 0,
             stage: Stage::Scheduled,
         }
@@ -261,7 +261,7 @@ impl TimerMachine {
         let ahead = index.saturating_sub(self.next);
         let period = u64::try_from(self.settings.period.as_nanos()).unwrap_or(u64::MAX);
         self.next_due
-            .later(Duration::from_nanos(period.saturating_mul(ahead)))
+            .after(Duration::from_nanos(period.saturating_mul(ahead)))
     }
 
     /// The index to deliver, when one is due. Called again it coalesces by the policy (EX-242).
@@ -318,7 +318,7 @@ impl TimerMachine {
 
     /// The tick had no place; it is offered again with its next nominal tick (EX-242).
     pub(crate) fn retry_at(&self, now: Monotonic) -> Monotonic {
-        now.later(self.settings.period)
+        now.after(self.settings.period)
     }
 
     pub(crate) fn on_started(&mut self) {
@@ -336,9 +336,9 @@ impl TimerMachine {
         let ended = self.next;
         self.next = ended + 1;
         self.next_due = match self.settings.policy {
-            OverrunPolicy::DelayNextTick => now.later(self.settings.period),
+            OverrunPolicy::DelayNextTick => now.after(self.settings.period),
             OverrunPolicy::SkipLateTicks | OverrunPolicy::CatchUpBounded { .. } => {
-                self.next_due.later(self.settings.period)
+                self.next_due.after(self.settings.period)
             }
         };
         self.stage = Stage::Scheduled;

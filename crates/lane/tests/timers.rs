@@ -312,3 +312,22 @@ async fn the_scheduler_fires_on_time() {
     assert_eq!(bench.log.text(), "t:1/1+0 t:1/1+0 t:2/2+0 t:2/2+0");
     scheduler.abort();
 }
+
+/// EX-127, EX-242: a tick that found no permit gets the next one, without waiting for its next period.
+#[tokio::test(start_paused = true)]
+async fn a_tick_without_a_permit_waits_for_the_permit_only() {
+    let bench = Bench::new();
+    let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
+    let jobs = JobQueue::new(JobQueueSettings::manual(1).unwrap());
+    let held = jobs.source().try_reserve().unwrap();
+    timers.register(&spot, "t", every(3_600_000, OverrunPolicy::default()));
+    bench.clock.advance(MS * 3_600_000);
+    let (running, source) = (timers.clone(), jobs.source());
+    let task = tokio::task::spawn(async move { running.run(Some(source)).await });
+    settle().await;
+    assert_eq!(bench.log.text(), "");
+    drop(held);
+    settle().await;
+    assert_eq!(bench.log.text(), "t:1/1+0");
+    task.abort();
+}

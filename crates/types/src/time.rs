@@ -41,6 +41,12 @@ impl Monotonic {
         Self(elapsed)
     }
 
+    /// The time between the origin and this point.
+    #[must_use]
+    pub const fn since_origin(self) -> Duration {
+        self.0
+    }
+
     /// The point that lies `duration` behind this one.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
