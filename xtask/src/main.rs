@@ -35,7 +35,7 @@ struct Command {
     start: fn(&[String]) -> Result<()>,
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         usage: "test [-- ARGS]",

@@ -1,5 +1,9 @@
 //! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test tells enough")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test tells enough"
+)]
 
 mod common;
 
@@ -108,14 +112,19 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
     });
     let mut passed = 0;
     while !transfer.is_finished() {
-        let reply = link.request(node_request(1, vec![1; 64]), 10 * SECOND).await.unwrap();
+        let reply = link
+            .request(node_request(1, vec![1; 64]), 10 * SECOND)
+            .await
+            .unwrap();
         assert!(reply.payload.is_some());
         passed += 1;
     }
     assert_eq!(transfer.await.unwrap(), Written::Taken);
     // With everything in one queue it would be one for each 16 MiB, 4 in all.
     assert!(passed > 20, "{passed}");
-    link.request(node_request(2, "behind"), 10 * SECOND).await.unwrap();
+    link.request(node_request(2, "behind"), 10 * SECOND)
+        .await
+        .unwrap();
     while seen.load(Ordering::SeqCst) < u64::try_from(chunks).unwrap() {
         tokio::task::yield_now().await;
     }
@@ -281,7 +290,9 @@ fn tls(of: &Authority, believes: &Authority, clients: ClientCertificate) -> TlsS
 fn secured(name: &str, run: u64, settings: TlsSettings) -> MeshConfig {
     let mut identity = identity(name, run);
     identity.descriptor.security_identity = SecurityIdentity::new("mesh.test").unwrap();
-    let config = MeshConfig::new(identity).listen("tls://127.0.0.1:0").unwrap();
+    let config = MeshConfig::new(identity)
+        .listen("tls://127.0.0.1:0")
+        .unwrap();
     config.tls(settings)
 }
 
@@ -294,10 +305,15 @@ async fn records_travel_under_tls() {
     let b = start(secured("b", 2, settings()).peer(a.intent()), echoing()).await;
     let link = b.admitted("a").await;
     let large = Bytes::from(vec![9; 3_000_000]);
-    let reply = link.request(node_request(1, large.clone()), 10 * SECOND).await.unwrap();
+    let reply = link
+        .request(node_request(1, large.clone()), 10 * SECOND)
+        .await
+        .unwrap();
     assert_eq!(reply.payload, Some(payload(large)));
     for number in 0..1000_u32 {
-        link.send(node_send(number.to_be_bytes().to_vec()), None).await.unwrap();
+        link.send(node_send(number.to_be_bytes().to_vec()), None)
+            .await
+            .unwrap();
     }
     for number in 0..1000_u32 {
         assert_eq!(body(&a.record().await.record)[..], number.to_be_bytes());
@@ -318,17 +334,25 @@ async fn a_failed_tls_handshake_is_a_diagnostic() {
     let plain = MeshConfig::new(identity("c", 4));
     for config in [
         secured("b", 2, tls(&ours, &foreign, required)).peer(a.intent()),
-        MeshConfig::new(identity("b", 3)).tls(without).peer(a.intent()),
+        MeshConfig::new(identity("b", 3))
+            .tls(without)
+            .peer(a.intent()),
         plain.peer(
-            PeerIntent::manual(&a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"), None)
-                .unwrap(),
+            PeerIntent::manual(
+                &a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"),
+                None,
+            )
+            .unwrap(),
         ),
     ] {
         let b = start(config, watch()).await;
         // More than one, so the dialler has come back.
         for _ in 0..3 {
             let diagnostic = a.diagnostic().await;
-            assert!(matches!(diagnostic, Diagnostic::NotSecured { .. }), "{diagnostic:?}");
+            assert!(
+                matches!(diagnostic, Diagnostic::NotSecured { .. }),
+                "{diagnostic:?}"
+            );
         }
         assert!(a.mesh.peers().is_empty() && b.mesh.peers().is_empty());
         drop(b);
