@@ -142,7 +142,7 @@ fn dispatch(args: &[String]) -> Result<()> {
 
 fn help() -> String {
     let mut table = report::Table::new(["cargo xtask …", ""]);
-    for command in &COMMANDS {
+    for command in COMMANDS {
         table.row([command.usage, command.about]);
     }
     table.to_string()
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_command_refuses_an_argument_it_does_not_know() {
-        for command in &COMMANDS {
+        for command in COMMANDS {
             let error = dispatch(&words(&format!("{} --bogus", command.name))).unwrap_err();
             assert!(
                 error.to_string().contains("--bogus"),
