@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
 use spotlane_types::kind::RuntimeState;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
@@ -176,6 +177,22 @@ impl Mesh {
     /// An intent that is not there any more is not dialled any more, and its link ends.
     pub fn set_peers(&self, peers: Vec<PeerIntent>) {
         self.shared.dialer.set(self.node(), peers);
+    }
+
+    /// Waits until a shutdown begins.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.node().stopping.subscribe();
+        // The sender lives as long as `self`.
+        stopping.wait_for(|stopping| *stopping).await.ok();
+    }
+
+    pub(crate) fn now(&self) -> Monotonic {
+        self.node().clock().now()
+    }
+
+    /// Waits for a time of the mesh's clock.
+    pub(crate) async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(self.node().clock().real(time)).await;
     }
 
     /// The admitted peers, ordered by id.
