@@ -42,8 +42,6 @@ struct Shared {
     node: Arc<Node>,
     dialer: Dialer,
     advertised: Endpoint,
-    /// Set when the first shutdown has ended.
-    down: watch::Sender<bool>,
 }
 
 impl Drop for Shared {
@@ -115,7 +113,6 @@ impl Mesh {
                 node,
                 dialer,
                 advertised,
-                down: watch::Sender::new(false),
             }),
         })
     }
@@ -130,7 +127,7 @@ impl Mesh {
     }
 
     /// Takes no new records, writes what is queued, lets the peers close, and waits for all tasks: for
-    /// `deadline` at most, then it ends at once. A second call waits for the first.
+    /// `deadline` at most, then it ends at once. A second call changes nothing.
     ///
     /// Each peer reads everything that was submitted to it before it sees the end (TR-28).
     ///
@@ -163,7 +160,6 @@ impl Mesh {
         let grace = deadline.max(Instant::now() + Duration::from_millis(100));
         timeout_at(grace, down).await.ok();
         node.abort();
-        self.shared.down.send_replace(true);
     }
 
     /// Changes what this node says of itself, and tells every admitted peer (TR-77). The revision must
@@ -253,7 +249,11 @@ impl Mesh {
         within: Option<Duration>,
     ) -> Result<(), SendError> {
         match self.to(peer) {
-            Ok(core) => core.send(record, How::ToPeer, within).await,
+            // Nearly always there is room, and nothing to wait for.
+            Ok(core) => match core.submit(&record, How::ToPeer, Charge::Untracked) {
+                Ok(_) => Ok(()),
+                Err(_) => core.send(record, How::ToPeer, within).await,
+            },
             Err(why) => refused(Err(why), record).map_err(SendError::Refused),
         }
     }

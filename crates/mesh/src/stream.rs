@@ -263,3 +263,38 @@ impl io::Write for Socket<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// TR-30
+    #[tokio::test]
+    async fn a_stream_sends_without_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        for tcp in [dialled.unwrap(), accepted.unwrap().0] {
+            let (stream, _incoming) = Stream::plain(tcp).unwrap();
+            assert!(stream.tcp().nodelay().unwrap());
+        }
+    }
+
+    /// TR-28: the end of one direction leaves the other one open.
+    #[tokio::test]
+    async fn a_finished_stream_still_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (ours, mut reads) = Stream::plain(dialled.unwrap()).unwrap();
+        let (theirs, mut peer) = Stream::plain(accepted.unwrap().0).unwrap();
+        ours.finish();
+        let mut buffer = BytesMut::with_capacity(16);
+        assert_eq!(peer.read(&mut buffer).await.unwrap(), 0);
+        theirs.try_write(&[IoSlice::new(b"late")]).unwrap();
+        assert_eq!(reads.read(&mut buffer).await.unwrap(), 4);
+        assert_eq!(&buffer[..], b"late");
+    }
+}

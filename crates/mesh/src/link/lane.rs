@@ -16,13 +16,11 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::LinkCore;
-use super::inbox::{Item, Offered};
+use super::inbox::{Item, Offered, TURN_RECORDS};
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
-/// Records that one link hands up before others get their turn (TR-53).
-const TURN_RECORDS: u32 = 64;
 /// The least room to read into.
 const READ_BYTES_MIN: usize = 16 * 1024;
 /// The usual room to read into.
