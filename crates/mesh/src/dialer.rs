@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use spotlane_mesh_proto::admission::Side;
-use spotlane_mesh_proto::admission::is_connection_needed;
 use spotlane_mesh_proto::link::{EndReason, Redial};
 use spotlane_mesh_proto::peers::{Intent, winning_side};
 use spotlane_types::id::Endpoint;
@@ -63,10 +62,10 @@ fn wanted(node: &Node, discovered: Vec<PeerIntent>) -> BTreeMap<Endpoint, PeerIn
     for intent in discovered {
         let dials = match &intent.origin {
             Origin::Manual { .. } => true,
-            Origin::Discovered { node, descriptor } => {
-                node != own_rid
-                    && winning_side(own_rid, node) == Side::Dialler
-                    && is_connection_needed(&own, descriptor)
+            Origin::Discovered(found) => {
+                found.node != *own_rid
+                    && winning_side(own_rid, &found.node) == Side::Dialler
+                    && found.is_needed_by(&own)
             }
         };
         // What the directory knows is not weakened by a manual intent, which is dialled in any case.

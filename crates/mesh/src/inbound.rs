@@ -20,7 +20,8 @@ use crate::tracked::Tracked;
 /// Takes what comes in. Implemented by the host.
 ///
 /// Both methods are called by the tasks of the mesh and must return at once: whatever takes time is
-/// put into a queue. They may call back into the mesh, except for its `shutdown`.
+/// put into a queue. They may call back into the mesh, except for its `shutdown`. A host that keeps a
+/// [`Mesh`](crate::Mesh) inside of its `Inbound` has to shut it down, since neither lets go of the other.
 pub trait Inbound: Send + Sync + 'static {
     /// Takes one record. Records of one connection come one at a time and in the order in which they
     /// were submitted; those of different peers come side by side.
@@ -190,7 +191,12 @@ impl PeerLink {
     /// # Cancel safety
     /// As there.
     pub async fn send(&self, record: Record, within: Option<Duration>) -> Result<(), SendError> {
-        self.core.send(record, How::Pinned(self.run), within).await
+        let how = How::Pinned(self.run);
+        // Nearly always there is room, and nothing to wait for.
+        match self.core.submit(&record, how, Charge::Untracked) {
+            Ok(_) => Ok(()),
+            Err(_) => self.core.send(record, how, within).await,
+        }
     }
 
     /// As [`Mesh::ask`](crate::Mesh::ask), on this connection alone.

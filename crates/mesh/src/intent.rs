@@ -1,11 +1,41 @@
 //! Whom a node wants to be connected to.
 
 use spotlane_mesh_proto::admission::Expected;
-use spotlane_types::id::{Endpoint, NodeRid};
+use spotlane_types::generation::NodeGeneration;
+use spotlane_types::id::{Endpoint, NodeRid, SecurityIdentity};
+use spotlane_types::kind::ObjectRole;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
 use crate::config::parse_endpoint;
 use crate::error::ConfigError;
+
+/// A node as the directory shows it (TR-78).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the caller fills it in")]
+pub struct DiscoveredNode {
+    /// Its id.
+    pub node: NodeRid,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Its run.
+    pub generation: NodeGeneration,
+    /// Its identity to the security layer.
+    pub security_identity: SecurityIdentity,
+    /// Whether it hosts objects.
+    pub object_role: ObjectRole,
+    /// How many channels it serves.
+    pub server_channels: usize,
+}
+
+impl DiscoveredNode {
+    /// TR-73: two object clients without a server channel have nothing to say to each other.
+    pub(crate) fn is_needed_by(&self, own: &RouteMeshAdmission) -> bool {
+        let client = |role, channels| role == ObjectRole::Client && channels == 0;
+        let own_role = own.extension.object_role;
+        !(client(own_role, own.channels.as_slice().len())
+            && client(self.object_role, self.server_channels))
+    }
+}
 
 /// A wish to be connected to one endpoint; the mesh dials it until the wish is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +50,7 @@ pub(crate) enum Origin {
     /// The configuration: dialled by whoever has it.
     Manual { expected: Option<NodeRid> },
     /// The directory: dialled by the node with the smaller id alone (TR-36).
-    Discovered {
-        node: NodeRid,
-        descriptor: Box<RouteMeshAdmission>,
-    },
+    Discovered(Box<DiscoveredNode>),
 }
 
 impl PeerIntent {
@@ -38,27 +65,24 @@ impl PeerIntent {
         })
     }
 
-    /// An intent of the directory: the node must be exactly the one that its descriptor shows.
-    pub fn discovered(node: NodeRid, descriptor: RouteMeshAdmission) -> Self {
+    /// An intent of the directory: the node must be exactly the one that is shown there.
+    pub fn discovered(node: DiscoveredNode) -> Self {
         Self {
-            endpoint: descriptor.advertised_endpoint.clone(),
-            origin: Origin::Discovered {
-                node,
-                descriptor: Box::new(descriptor),
-            },
+            endpoint: node.endpoint.clone(),
+            origin: Origin::Discovered(Box::new(node)),
         }
     }
 
     /// Where the peer listens.
-    pub fn endpoint(&self) -> &Endpoint {
+    pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
     /// The node, if the intent names it.
-    pub(crate) const fn node(&self) -> Option<&NodeRid> {
+    pub(crate) fn node(&self) -> Option<&NodeRid> {
         match &self.origin {
             Origin::Manual { expected } => expected.as_ref(),
-            Origin::Discovered { node, .. } => Some(node),
+            Origin::Discovered(it) => Some(&it.node),
         }
     }
 
@@ -68,11 +92,11 @@ impl PeerIntent {
             Origin::Manual {
                 expected: Some(node),
             } => Expected::Node(node.clone()),
-            Origin::Discovered { node, descriptor } => Expected::Discovered {
-                node: node.clone(),
-                endpoint: descriptor.advertised_endpoint.clone(),
-                generation: descriptor.lifecycle_generation,
-                security_identity: descriptor.security_identity.clone(),
+            Origin::Discovered(it) => Expected::Discovered {
+                node: it.node.clone(),
+                endpoint: it.endpoint.clone(),
+                generation: it.generation,
+                security_identity: it.security_identity.clone(),
             },
         }
     }

@@ -39,6 +39,7 @@ mod budget;
 mod clock;
 mod config;
 mod dialer;
+mod discovery;
 mod error;
 mod inbound;
 mod intent;
@@ -59,7 +60,8 @@ pub use error::{
     SendError, StartError,
 };
 pub use inbound::{Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
-pub use intent::PeerIntent;
+pub use discovery::{Directory, DiscoverySettings, discover};
+pub use intent::{DiscoveredNode, PeerIntent};
 pub use link::Asked;
 pub use mesh::{Mesh, PeerInfo};
 pub use spotlane_mesh_proto as proto;

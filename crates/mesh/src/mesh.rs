@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
 use spotlane_types::kind::RuntimeState;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
@@ -41,8 +42,6 @@ struct Shared {
     node: Arc<Node>,
     dialer: Dialer,
     advertised: Endpoint,
-    /// Set when the first shutdown has ended.
-    down: watch::Sender<bool>,
 }
 
 impl Drop for Shared {
@@ -114,7 +113,6 @@ impl Mesh {
                 node,
                 dialer,
                 advertised,
-                down: watch::Sender::new(false),
             }),
         })
     }
@@ -129,7 +127,7 @@ impl Mesh {
     }
 
     /// Takes no new records, writes what is queued, lets the peers close, and waits for all tasks: for
-    /// `deadline` at most, then it ends at once. A second call waits for the first.
+    /// `deadline` at most, then it ends at once. A second call changes nothing.
     ///
     /// Each peer reads everything that was submitted to it before it sees the end (TR-28).
     ///
@@ -162,7 +160,6 @@ impl Mesh {
         let grace = deadline.max(Instant::now() + Duration::from_millis(100));
         timeout_at(grace, down).await.ok();
         node.abort();
-        self.shared.down.send_replace(true);
     }
 
     /// Changes what this node says of itself, and tells every admitted peer (TR-77). The revision must
@@ -176,6 +173,22 @@ impl Mesh {
     /// An intent that is not there any more is not dialled any more, and its link ends.
     pub fn set_peers(&self, peers: Vec<PeerIntent>) {
         self.shared.dialer.set(self.node(), peers);
+    }
+
+    /// Waits until a shutdown begins.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.node().stopping.subscribe();
+        // The sender lives as long as `self`.
+        stopping.wait_for(|stopping| *stopping).await.ok();
+    }
+
+    pub(crate) fn now(&self) -> Monotonic {
+        self.node().clock().now()
+    }
+
+    /// Waits for a time of the mesh's clock.
+    pub(crate) async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(self.node().clock().real(time)).await;
     }
 
     /// The admitted peers, ordered by id.
@@ -236,7 +249,11 @@ impl Mesh {
         within: Option<Duration>,
     ) -> Result<(), SendError> {
         match self.to(peer) {
-            Ok(core) => core.send(record, How::ToPeer, within).await,
+            // Nearly always there is room, and nothing to wait for.
+            Ok(core) => match core.submit(&record, How::ToPeer, Charge::Untracked) {
+                Ok(_) => Ok(()),
+                Err(_) => core.send(record, How::ToPeer, within).await,
+            },
             Err(why) => refused(Err(why), record).map_err(SendError::Refused),
         }
     }

@@ -227,7 +227,8 @@ impl Node {
         current.get(peer).map(Arc::clone)
     }
 
-    /// Starts a link that we dial.
+    /// Starts a link that we dial. Until its peer is known it has its number for a name, which stays
+    /// here (TR-32).
     pub(crate) fn dial(
         self: &Arc<Self>,
         key: PairKey,

@@ -7,7 +7,8 @@ use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::BytesMut;
+use bytes::buf::Limit;
+use bytes::{BufMut as _, BytesMut};
 use rustls::Connection as Session;
 use socket2::SockRef;
 use tokio::io::AsyncReadExt as _;
@@ -30,11 +31,24 @@ impl Incoming {
     /// # Cancel safety
     /// Nothing is lost.
     pub(crate) async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let room = buffer.capacity().saturating_sub(buffer.len());
+        self.read_limited(buffer.limit(room)).await
+    }
+
+    /// As [`Self::read`], up to the limit of the buffer.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn read_limited(
+        &mut self,
+        mut buffer: Limit<&mut BytesMut>,
+    ) -> io::Result<usize> {
         if self.stream.tls.is_some() {
-            return self.stream.read(buffer).await;
+            let most = Limit::limit(&buffer);
+            return self.stream.read(buffer.get_mut(), most).await;
         }
         // Spares the call that finds nothing: a read that did not fill the buffer has emptied the socket.
-        self.half.read_buf(buffer).await
+        self.half.read_buf(&mut buffer).await
     }
 }
 
@@ -120,9 +134,9 @@ impl Stream {
         Some(tls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+    async fn read(&self, buffer: &mut BytesMut, most: usize) -> io::Result<usize> {
         loop {
-            match self.try_read(buffer) {
+            match self.try_read(buffer, most) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
             }
@@ -130,7 +144,7 @@ impl Stream {
         }
     }
 
-    fn try_read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+    fn try_read(&self, buffer: &mut BytesMut, most: usize) -> io::Result<usize> {
         let Some(mut session) = self.session() else {
             return self.tcp().try_read_buf(buffer);
         };
@@ -139,7 +153,7 @@ impl Stream {
                 .process_new_packets()
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let wanted = state.plaintext_bytes_to_read();
-            let room = buffer.capacity().saturating_sub(buffer.len());
+            let room = buffer.capacity().saturating_sub(buffer.len()).min(most);
             if wanted > 0 {
                 let start = buffer.len();
                 buffer.resize(start.saturating_add(wanted.min(room)), 0);
@@ -247,5 +261,40 @@ impl io::Write for Socket<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// TR-30
+    #[tokio::test]
+    async fn a_stream_sends_without_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        for tcp in [dialled.unwrap(), accepted.unwrap().0] {
+            let (stream, _incoming) = Stream::plain(tcp).unwrap();
+            assert!(stream.tcp().nodelay().unwrap());
+        }
+    }
+
+    /// TR-28: the end of one direction leaves the other one open.
+    #[tokio::test]
+    async fn a_finished_stream_still_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (ours, mut reads) = Stream::plain(dialled.unwrap()).unwrap();
+        let (theirs, mut peer) = Stream::plain(accepted.unwrap().0).unwrap();
+        ours.finish();
+        let mut buffer = BytesMut::with_capacity(16);
+        assert_eq!(peer.read(&mut buffer).await.unwrap(), 0);
+        theirs.try_write(&[IoSlice::new(b"late")]).unwrap();
+        assert_eq!(reads.read(&mut buffer).await.unwrap(), 4);
+        assert_eq!(&buffer[..], b"late");
     }
 }

@@ -285,10 +285,7 @@ async fn a_silent_connection_times_out() {
 /// TR-24: a second connection for a lane closes all three; an identity of its own closes both.
 #[tokio::test]
 async fn a_duplicate_lane_and_a_foreign_identity_are_closed() {
-    let pair = Pair {
-        id: 9,
-        generation: 1,
-    };
+    let pair = Pair::of("raw");
     for (id, why) in [
         ("raw", RefusedJoin::LaneTaken),
         ("liar", RefusedJoin::OtherIdentity),

@@ -47,7 +47,7 @@ async fn a_router_that_dials_sends_and_is_answered() {
     );
 }
 
-/// TR-23, TR-40, TR-69: we dial a ROUTER and ask it.
+/// TR-23, TR-32, TR-40, TR-69: we dial a ROUTER and ask it.
 #[tokio::test]
 async fn a_router_that_we_dial_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -9,7 +9,8 @@
 
 use core::num::NonZeroU64;
 
-use bytes::Bytes;
+use bytes::buf::Limit;
+use bytes::{Bytes, BytesMut};
 use spotlane_types::id::NodeRid;
 use spotlane_types::time::Monotonic;
 use thiserror::Error;
@@ -219,6 +220,16 @@ impl Connection {
     /// Whether the handshake is done and the connection not over.
     pub const fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Open(..))
+    }
+
+    /// Where a driver may read the next bytes of a large body to, as
+    /// [`Decoder::body_room`](super::Decoder::body_room). It tells of what it has read by receiving no
+    /// bytes.
+    pub fn body_room(&mut self, least: usize, most: usize) -> Option<Limit<&mut BytesMut>> {
+        match self.stage {
+            Stage::Open(..) => self.decoder.body_room(least, most),
+            Stage::Hello(_) | Stage::Ready(..) | Stage::Ended => None,
+        }
     }
 
     fn receive(&mut self, mut input: Bytes, out: &mut Effects) {

@@ -1,6 +1,7 @@
 //! Bytes to frames, whatever the split.
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::buf::Limit;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
 use super::header::{Edition, Flags, Header};
 use super::refusal::Refusal;
@@ -51,6 +52,9 @@ pub struct Decoder {
     edition: Edition,
     limit: u32,
     stage: Stage,
+    /// What there is of a body that did not come in one piece. Its memory is used again, once nobody
+    /// holds the bodies before it.
+    gathered: BytesMut,
 }
 
 #[derive(Debug)]
@@ -61,9 +65,11 @@ enum Stage {
     },
     Body {
         header: Header,
-        gathered: BytesMut,
     },
 }
+
+/// Memory above this is not kept for the next body.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 const START: Stage = Stage::Header {
     bytes: [0; HEADER_BYTES],
@@ -72,11 +78,12 @@ const START: Stage = Stage::Header {
 
 impl Decoder {
     /// Starts at the first byte of a connection. `limit` bounds each body after HELLO (TR-54).
-    pub const fn new(edition: Edition, limit: u32) -> Self {
+    pub fn new(edition: Edition, limit: u32) -> Self {
         Self {
             edition,
             limit,
             stage: START,
+            gathered: BytesMut::new(),
         }
     }
 
@@ -104,25 +111,26 @@ impl Decoder {
                         return Ok(None);
                     }
                     let header = self.judge(expect)?;
-                    self.stage = Stage::Body {
-                        header,
-                        gathered: BytesMut::new(),
-                    };
+                    self.stage = Stage::Body { header };
                 }
-                Stage::Body { header, gathered } => {
-                    let length = usize::try_from(header.length).unwrap_or(usize::MAX);
-                    let missing = length.saturating_sub(gathered.len());
-                    let body = if gathered.is_empty() && input.len() >= missing {
+                Stage::Body { header } => {
+                    let (flags, length) = (header.flags, header.length);
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    let missing = length.saturating_sub(self.gathered.len());
+                    let body = if self.gathered.is_empty() && input.len() >= missing {
                         input.split_to(missing)
                     } else if input.len() >= missing {
-                        gathered.extend_from_slice(&input.split_to(missing));
-                        core::mem::take(gathered).freeze()
+                        self.gathered.extend_from_slice(&input.split_to(missing));
+                        let body = self.gathered.split().freeze();
+                        if length > KEPT_BYTES_MAX {
+                            self.gathered = BytesMut::new();
+                        }
+                        body
                     } else {
-                        gathered.extend_from_slice(input);
+                        self.gathered.extend_from_slice(input);
                         input.clear();
                         return Ok(None);
                     };
-                    let flags = header.flags;
                     self.stage = START;
                     return Ok(Some(Frame { flags, body }));
                 }
@@ -130,10 +138,30 @@ impl Decoder {
         }
     }
 
+    /// Where the next bytes of a body belong, when `least` or more of them are missing: a driver that
+    /// reads into it spares a copy, and calls [`Self::next`] with an empty input then. At most `most`
+    /// bytes of memory are made ready at a time (TR-55).
+    pub fn body_room(&mut self, least: usize, most: usize) -> Option<Limit<&mut BytesMut>> {
+        let Stage::Body { header } = &self.stage else {
+            return None;
+        };
+        let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+        let missing = length.saturating_sub(self.gathered.len());
+        if missing < least.max(1) {
+            return None;
+        }
+        let room = self.gathered.capacity().saturating_sub(self.gathered.len());
+        if room == 0 {
+            self.gathered.reserve(missing.min(most));
+        }
+        let room = self.gathered.capacity().saturating_sub(self.gathered.len());
+        Some((&mut self.gathered).limit(missing.min(room)))
+    }
+
     fn judge(&self, expect: Expect) -> Result<Header, Refusal> {
         let bytes = match &self.stage {
             Stage::Header { bytes, .. } => *bytes,
-            Stage::Body { header, .. } => return Ok(*header),
+            Stage::Body { header } => return Ok(*header),
         };
         match expect {
             Expect::Hello => Header::of_hello(self.edition, bytes),
@@ -156,10 +184,7 @@ impl Decoder {
 
     /// The memory that waits for the rest of a body.
     pub fn gathered_capacity(&self) -> usize {
-        match &self.stage {
-            Stage::Header { .. } => 0,
-            Stage::Body { gathered, .. } => gathered.capacity(),
-        }
+        self.gathered.capacity()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::LostReason;
 use crate::inbound::{Diagnostic, Flow, PeerLink, Received, ReplyHandle};
 
 /// Records that one link hands up before others get their turn (TR-53).
-const TURN_RECORDS: u32 = 64;
+pub(super) const TURN_RECORDS: u32 = 64;
 
 /// The queue between the machine and the host.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::BytesMut;
+use bytes::{BufMut as _, BytesMut};
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{LinkEvent, Outcome, ordinary, reply_outcome};
 use spotlane_mesh_proto::pending::Request;
@@ -16,17 +16,19 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::LinkCore;
-use super::inbox::{Item, Offered};
+use super::inbox::{Item, Offered, TURN_RECORDS};
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
-/// Records that one link hands up before others get their turn (TR-53).
-const TURN_RECORDS: u32 = 64;
 /// The least room to read into.
 const READ_BYTES_MIN: usize = 16 * 1024;
 /// The usual room to read into.
 const READ_BYTES: usize = 64 * 1024;
+/// From this size on the rest of a body is read to where it belongs.
+const DIRECT_BYTES_MIN: usize = 16 * 1024;
+/// Enough for the frames in front of a large body.
+const HEAD_BYTES: usize = 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -93,6 +95,7 @@ impl LinkCore {
             lane,
             connection,
             incoming,
+            after_body: false,
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -107,6 +110,8 @@ struct Reader {
     lane: Lane,
     connection: Connection,
     incoming: Incoming,
+    /// The last read was of a large body.
+    after_body: bool,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
@@ -116,13 +121,9 @@ type Ended = ((Request, oneshot::Sender<Outcome>), Frames);
 
 impl Reader {
     async fn run(mut self) {
-        let most = self.core.node.config.bounds.receive_bytes;
         let mut buffer = BytesMut::new();
         loop {
             self.wait_for_room().await;
-            if buffer.capacity() < READ_BYTES_MIN {
-                buffer.reserve(most.clamp(READ_BYTES_MIN, READ_BYTES));
-            }
             let read = self.read(&mut buffer).await;
             let now = self.core.node.clock().now();
             let over = match read {
@@ -169,12 +170,28 @@ impl Reader {
 
     /// `None` when the handshake took too long.
     async fn read(&mut self, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
+        let most = self.core.node.config.bounds.receive_bytes;
+        // The rest of a large body is read to where it belongs.
+        if let Some(room) = self.connection.body_room(DIRECT_BYTES_MIN, most) {
+            self.after_body = true;
+            return Some(self.incoming.read_limited(room).await);
+        }
+        let room = most.clamp(READ_BYTES_MIN, READ_BYTES);
+        if buffer.capacity() < READ_BYTES_MIN {
+            buffer.reserve(room);
+        }
+        // Behind a large body there is mostly another one, and the less of it is read here the better.
+        let room = if std::mem::take(&mut self.after_body) {
+            HEAD_BYTES
+        } else {
+            room
+        };
+        let read = self.incoming.read_limited(buffer.limit(room));
         match self.connection.next_deadline() {
-            None => Some(self.incoming.read(buffer).await),
+            None => Some(read.await),
             Some(deadline) => {
                 let wait = self.core.node.clock().until(deadline);
-                let read = tokio::time::timeout(wait, self.incoming.read(buffer)).await;
-                read.ok()
+                tokio::time::timeout(wait, read).await.ok()
             }
         }
     }

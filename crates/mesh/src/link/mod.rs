@@ -182,6 +182,10 @@ impl LinkCore {
     pub(crate) async fn finish(&self) {
         // Whoever was first has the better reason.
         self.cause.set(LostReason::Shutdown).ok();
+        if self.token().is_none() {
+            // There is nobody yet who could close it.
+            return self.end_by(LostReason::Shutdown);
+        }
         self.application.drained().await;
         self.completion.drained().await;
         self.application.finish();

@@ -41,6 +41,16 @@ pub struct Pair {
     pub generation: u64,
 }
 
+impl Pair {
+    /// The pair of a peer of that name.
+    pub fn of(name: &str) -> Self {
+        Self {
+            id: name.bytes().map(u64::from).sum(),
+            generation: 1,
+        }
+    }
+}
+
 /// TR-13
 pub fn ready(id: &str, pair: Pair, lane: u8) -> Bytes {
     let mut body = BytesMut::new();
@@ -194,14 +204,7 @@ impl RawPeer {
 
     /// Opens both lanes, says hello and is admitted.
     pub async fn admitted(node: &Node, id: &str) -> Self {
-        let mut peer = Self::dial(
-            node,
-            id,
-            Pair {
-                id: 9,
-                generation: 1,
-            },
-        )
+        let mut peer = Self::dial(node, id, Pair::of(id))
         .await;
         peer.say_hello().await;
         peer
@@ -234,7 +237,8 @@ impl RawPeer {
             let mut raw = Raw::of(stream);
             raw.write(&hello(id)).await;
             let (_, theirs) = raw.frame().await.unwrap();
-            assert_eq!(theirs[0], 1, "HELLO");
+            // TR-32: whatever the dialler calls the link, it says who it is.
+            assert_eq!(theirs[..], b"\x01\x06\x04node"[..], "HELLO");
             let (_, theirs) = raw.frame().await.unwrap();
             assert_eq!(theirs[0], 4, "READY");
             let lane = *theirs.last().unwrap();

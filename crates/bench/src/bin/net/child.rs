@@ -1,16 +1,9 @@
-//! Server processes: this program again, talking to its parent over its standard streams.
+//! Server processes: the program of the bench again, talking to its parent over its standard streams.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::{Client, framed, grpc, ours, zmq};
-
-/// What a server does with messages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Echo,
-    Sink,
-}
+use tokio::runtime::Runtime;
 
 /// A server process; it ends when its input does.
 pub struct Server {
@@ -20,11 +13,7 @@ pub struct Server {
 }
 
 impl Server {
-    fn start(peer: &str, mode: Mode) -> Self {
-        let mode = match mode {
-            Mode::Echo => "echo",
-            Mode::Sink => "sink",
-        };
+    pub fn start(peer: &str, mode: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["serve", peer, mode])
             .stdin(Stdio::piped())
@@ -44,11 +33,6 @@ impl Server {
         self.output.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
-
-    /// How many messages of a one-way run it has handled.
-    pub fn handled(&mut self) -> f64 {
-        self.line().parse().expect("a number of messages")
-    }
 }
 
 impl Drop for Server {
@@ -58,35 +42,17 @@ impl Drop for Server {
     }
 }
 
-/// Starts the server of a peer and connects to it.
-pub fn connect(peer: &str, mode: Mode) -> Box<dyn Client> {
-    let mut server = Server::start(peer, mode);
-    let port: u16 = server.line().parse().expect("the port of the server");
-    match peer {
-        "ours" => Box::new(ours::Ours::new(server, port)),
-        "framed" => Box::new(framed::FramedClient::new(server, port)),
-        "zeromq" => Box::new(zmq::Zeromq::new(server, port, mode)),
-        _ => Box::new(grpc::Tonic::new(server, port)),
-    }
-}
-
-/// Whether this process is a server; it returns when the parent has gone.
-pub fn serve_if_asked() -> bool {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [serve, peer, mode] = &arguments[..] else {
-        return false;
-    };
-    if serve != "serve" {
+/// Whether this process is a server, which is started by peer and mode; it returns when the parent has
+/// gone.
+pub fn serve_if_asked(serve: impl FnOnce(String, String, &Runtime)) -> bool {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() != Some("serve") {
         return false;
     }
-    let mode = if mode == "sink" { Mode::Sink } else { Mode::Echo };
-    let runtime = crate::runtime();
-    match &peer[..] {
-        "ours" => runtime.spawn(ours::serve(mode)),
-        "framed" => runtime.spawn(framed::serve(mode)),
-        "zeromq" => runtime.spawn(zmq::serve(mode)),
-        _ => runtime.spawn(grpc::serve()),
-    };
+    let mut next = || arguments.next().unwrap_or_default();
+    let (peer, mode) = (next(), next());
+    let runtime = crate::node::runtime();
+    serve(peer, mode, &runtime);
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).ok();
     runtime.shutdown_background();
@@ -95,6 +61,9 @@ pub fn serve_if_asked() -> bool {
 
 /// Says something to the parent.
 pub fn say(what: impl std::fmt::Display) {
-    println!("{what}");
+    #[expect(clippy::print_stdout, reason = "it is what the parent reads")]
+    {
+        println!("{what}");
+    }
     std::io::stdout().flush().unwrap();
 }

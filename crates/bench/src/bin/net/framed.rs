@@ -12,8 +12,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::codec::{Framed, FramedRead, FramedWrite, LengthDelimitedCodec};
 
-use crate::child::{Mode, Server, say};
-use crate::{Client, END, Out, Shape, nanos, now, runtime};
+use crate::child::{Server, say};
+use crate::node::runtime;
+use crate::{Client, END, Mode, Out, Shape, handled, nanos, now};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -170,7 +171,7 @@ impl Client for FramedClient {
             stream
         };
         self.stream = Some(self.runtime.block_on(self.runtime.spawn(task)).unwrap());
-        self.server.handled() / start.elapsed().as_secs_f64()
+        handled(&mut self.server) / start.elapsed().as_secs_f64()
     }
 }
 
@@ -209,4 +210,68 @@ async fn pipelined(
     }
     let seconds = start.elapsed().as_secs_f64();
     (stream, Out { seconds, latencies })
+}
+
+/// The same over two connections, as the mesh has them: requests on one, replies on the other.
+///
+/// What it loses against one connection is what the system does for a connection that carries bytes in
+/// one direction only: nothing takes its acknowledgements along.
+pub async fn serve_pair() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    say(listener.local_addr().unwrap().port());
+    let mut requests = framed(listener.accept().await.unwrap().0);
+    let mut replies = framed(listener.accept().await.unwrap().0);
+    while let Some(Ok(message)) = requests.next().await {
+        replies.send(message.freeze()).await.unwrap();
+    }
+}
+
+pub struct PairClient {
+    runtime: Runtime,
+    streams: Option<(Stream, Stream)>,
+    _server: Server,
+}
+
+impl PairClient {
+    pub fn new(server: Server, port: u16) -> Self {
+        let runtime = runtime();
+        let connect = || {
+            let stream = runtime.block_on(TcpStream::connect(("127.0.0.1", port)));
+            framed(stream.unwrap())
+        };
+        let streams = Some((connect(), connect()));
+        Self {
+            runtime,
+            streams,
+            _server: server,
+        }
+    }
+}
+
+impl Client for PairClient {
+    fn requests(&mut self, payload: usize, _: usize, _: Shape, time: Duration) -> Out {
+        let (mut requests, mut replies) = self.streams.take().unwrap();
+        let start = now();
+        let task = async move {
+            let message = Bytes::from(vec![1; payload]);
+            let mut latencies = Vec::with_capacity(1 << 18);
+            let mut last = start;
+            while last - start < time {
+                requests.send(message.clone()).await.unwrap();
+                replies.next().await.unwrap().unwrap();
+                let done = now();
+                latencies.push(nanos(last, done));
+                last = done;
+            }
+            let seconds = start.elapsed().as_secs_f64();
+            (requests, replies, Out { seconds, latencies })
+        };
+        let done = self.runtime.block_on(self.runtime.spawn(task)).unwrap();
+        self.streams = Some((done.0, done.1));
+        done.2
+    }
+
+    fn one_way(&mut self, _: usize, _: Duration) -> f64 {
+        f64::NAN
+    }
 }

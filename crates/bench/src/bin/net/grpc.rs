@@ -11,7 +11,8 @@ use tonic::transport::{Channel, Endpoint, Server as GrpcServer};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::child::{Server, say};
-use crate::{Client, Out, Shape, nanos, now, runtime};
+use crate::node::runtime;
+use crate::{Client, Out, Shape, nanos, now};
 
 #[expect(clippy::pedantic, unused_qualifications, reason = "generated")]
 mod stubs {

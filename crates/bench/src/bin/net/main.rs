@@ -6,7 +6,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stdout,
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::large_futures,
@@ -17,6 +16,7 @@
 mod child;
 mod framed;
 mod grpc;
+mod node;
 mod ours;
 mod zmq;
 
@@ -25,7 +25,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use child::Server;
 use spotlane_bench::{Bench, Figure};
+use tokio::runtime::Runtime;
 
 /// The first byte of the last message of a one-way run.
 pub const END: u8 = 0xFF;
@@ -51,6 +53,50 @@ pub trait Client {
     fn one_way(&mut self, payload: usize, time: Duration) -> f64;
 }
 
+/// What a server does with messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Echo,
+    Sink,
+}
+
+/// Starts the server of a peer and connects to it.
+fn connect(peer: &str, mode: Mode) -> Box<dyn Client> {
+    let name = match mode {
+        Mode::Echo => "echo",
+        Mode::Sink => "sink",
+    };
+    let mut server = Server::start(peer, name);
+    let port: u16 = server.line().parse().expect("the port of the server");
+    match peer {
+        "ours" => Box::new(ours::Ours::new(server, port)),
+        "framed" => Box::new(framed::FramedClient::new(server, port)),
+        "framed, 2 connections" => Box::new(framed::PairClient::new(server, port)),
+        "zeromq" => Box::new(zmq::Zeromq::new(server, port, mode)),
+        _ => Box::new(grpc::Tonic::new(server, port)),
+    }
+}
+
+fn serve(peer: String, mode: String, runtime: &Runtime) {
+    let mode = if mode == "sink" {
+        Mode::Sink
+    } else {
+        Mode::Echo
+    };
+    match &peer[..] {
+        "ours" => runtime.spawn(ours::serve()),
+        "framed" => runtime.spawn(framed::serve(mode)),
+        "framed, 2 connections" => runtime.spawn(framed::serve_pair()),
+        "zeromq" => runtime.spawn(zmq::serve(mode)),
+        _ => runtime.spawn(grpc::serve()),
+    };
+}
+
+/// How many messages of a one-way run a server has handled.
+pub fn handled(server: &mut Server) -> f64 {
+    server.line().parse().expect("a number of messages")
+}
+
 /// A client that is connected when it is first used, one for requests and one for one-way messages.
 #[derive(Clone)]
 struct Lazy {
@@ -66,25 +112,32 @@ impl Lazy {
         }
     }
 
-    fn with<T>(&self, mode: child::Mode, call: impl FnOnce(&mut dyn Client) -> T) -> T {
+    fn with<T>(&self, mode: Mode, call: impl FnOnce(&mut dyn Client) -> T) -> T {
         let mut clients = self.client.borrow_mut();
-        let place = &mut clients[usize::from(mode == child::Mode::Sink)];
-        let client = place.get_or_insert_with(|| child::connect(self.peer, mode));
+        let place = &mut clients[usize::from(mode == Mode::Sink)];
+        let client = place.get_or_insert_with(|| connect(self.peer, mode));
         call(client.as_mut())
     }
 }
 
 fn main() -> ExitCode {
-    if child::serve_if_asked() {
+    if child::serve_if_asked(serve) {
         return ExitCode::SUCCESS;
     }
     spotlane_bench::main(|bench| {
-        let [ours, framed, zeromq, tonic] = ["ours", "framed", "zeromq", "tonic"].map(Lazy::new);
+        let [ours, framed, pair, zeromq, tonic] = [
+            "ours",
+            "framed",
+            "framed, 2 connections",
+            "zeromq",
+            "tonic",
+        ]
+        .map(Lazy::new);
         for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
             for (depth, shape, peers) in [
-                (1, Shape::Pipelined, [&framed, &zeromq]),
-                (128, Shape::Pipelined, [&zeromq, &framed]),
-                (128, Shape::Callers, [&tonic, &framed]),
+                (1, Shape::Pipelined, &[&framed, &pair, &zeromq][..]),
+                (128, Shape::Pipelined, &[&zeromq, &framed][..]),
+                (128, Shape::Callers, &[&tonic, &framed][..]),
             ] {
                 let how = match shape {
                     Shape::Pipelined => "pipelined",
@@ -96,7 +149,7 @@ fn main() -> ExitCode {
                     shape,
                 };
                 let name = format!("requests, {size}, {depth} {how}");
-                add(bench, &ours, &peers, &name, what);
+                add(bench, &ours, peers, &name, what);
             }
         }
         for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
@@ -145,7 +198,7 @@ fn add(bench: &mut Bench, ours: &Lazy, peers: &[&Lazy], name: &str, what: Reques
 }
 
 fn run(lazy: &Lazy, what: Requests, time: Duration) -> Out {
-    lazy.with(child::Mode::Echo, |client| {
+    lazy.with(Mode::Echo, |client| {
         client.requests(what.payload, what.depth, what.shape, time)
     })
 }
@@ -154,7 +207,7 @@ fn one_way(bench: &mut Bench, ours: &Lazy, peers: &[&Lazy], size: &str, payload:
     let time = bench.slice() * 5;
     let measure = move |lazy: &Lazy| {
         let lazy = lazy.clone();
-        move || lazy.with(child::Mode::Sink, |client| client.one_way(payload, time))
+        move || lazy.with(Mode::Sink, |client| client.one_way(payload, time))
     };
     let figure = bench.figure(format!("one-way, {size}"), "messages/s", measure(ours));
     with_peers(figure, peers, measure);
@@ -168,14 +221,6 @@ fn with_peers<F: FnMut() -> f64 + 'static>(
     for peer in peers {
         figure.peer(peer.peer, measure(peer));
     }
-}
-
-pub fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
 }
 
 pub fn now() -> Instant {

@@ -6,85 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received};
-use spotlane_types::count::{ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight};
-use spotlane_types::generation::{DescriptorRevision, NodeGeneration};
-use spotlane_types::id::{
-    ContentType, Endpoint, MeshName, NodeRid, PacketName, ProtocolCapability, SecurityIdentity,
-};
-use spotlane_types::kind::{FailureCode, ObjectRole, RuntimeState, TerminalResult};
+use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received};
 use spotlane_wire::Record;
-use spotlane_wire::blob::PayloadBytes;
-use spotlane_wire::command::message::{NodeRequest, NodeSend};
-use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
-use spotlane_wire::descriptor::{Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission};
-use spotlane_wire::payload::ApplicationPayload;
 use tokio::runtime::Runtime;
 
-use crate::child::{Mode, Server, say};
-use crate::{Client, END, Out, Shape, nanos, now, runtime};
+use crate::child::{Server, say};
+use crate::node::{Load, answer, identity, runtime};
+use crate::{Client, END, Out, Shape, handled, nanos, now};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-
-pub fn identity(name: &str) -> NodeIdentity {
-    let capability = ProtocolCapability::new("framework-service-v13").unwrap();
-    NodeIdentity {
-        rid: NodeRid::new(name.as_bytes()).unwrap(),
-        descriptor: RouteMeshAdmission {
-            mesh_name: MeshName::new("bench").unwrap(),
-            security_identity: SecurityIdentity::new("plaintext").unwrap(),
-            lifecycle_generation: NodeGeneration::new(7).unwrap(),
-            descriptor_revision: DescriptorRevision::new(1).unwrap(),
-            advertised_endpoint: Endpoint::new("tcp://127.0.0.1:1").unwrap(),
-            channels: Channels::new(vec![]).unwrap(),
-            extension: DescriptorExtension {
-                runtime_state: RuntimeState::Serving,
-                application_version: ApplicationVersion::new(1).unwrap(),
-                protocol_capabilities: ProtocolCapabilities::new(vec![capability]).unwrap(),
-                object_role: ObjectRole::Server,
-                placement_weight: Weight::new(1).unwrap(),
-                active_capacity_limit: CapacityLimit::new(10).unwrap(),
-                pending_capacity_limit: PendingCapacityLimit::new(10).unwrap(),
-                active_capacity_used: 0,
-                pending_capacity_used: 0,
-                spot_types: None,
-                stateful_capabilities: None,
-                maintenance_wave: None,
-            },
-        },
-    }
-}
-
-/// What a message carries.
-#[derive(Clone)]
-struct Load(ApplicationPayload);
-
-impl Load {
-    fn new(bytes: Bytes) -> Self {
-        Self(ApplicationPayload {
-            packet_name: PacketName::new("p").unwrap(),
-            content_type: ContentType::new("c").unwrap(),
-            payload: PayloadBytes::new(bytes).unwrap(),
-        })
-    }
-
-    fn send(&self) -> Record {
-        NodeSend {
-            metadata: None,
-            payload: self.0.clone(),
-        }
-        .into()
-    }
-
-    fn request(&self, correlation: u64) -> Record {
-        NodeRequest {
-            correlation: Correlation::new(correlation).unwrap(),
-            metadata: None,
-            payload: self.0.clone(),
-        }
-        .into()
-    }
-}
 
 /// Answers requests with their payload, counts everything else.
 #[derive(Default)]
@@ -96,15 +26,7 @@ impl Inbound for Host {
     fn on_record(&self, received: Received) -> Flow {
         match (received.record, received.reply) {
             (Record::NodeRequest(request), Some(reply)) => {
-                let answer = Reply {
-                    correlation: request.correlation,
-                    outcome: ReplyOutcome {
-                        terminal_result: TerminalResult::Ok,
-                        failure_code: FailureCode::None,
-                        tail: ReplyTail::None,
-                    },
-                    payload: Some(request.payload),
-                };
+                let answer = answer(request.correlation, request.payload);
                 reply.answer(answer).ok();
             }
             (Record::NodeSend(send), _) => {
@@ -122,7 +44,7 @@ impl Inbound for Host {
     fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
 }
 
-pub async fn serve(_: Mode) {
+pub async fn serve() {
     let mesh = Mesh::start(MeshConfig::new(identity("a-server")), Host::default()).await.unwrap();
     let endpoint = mesh.advertised_endpoint().as_str().to_owned();
     say(endpoint.rsplit(':').next().unwrap());
@@ -211,7 +133,7 @@ impl Client for Ours {
             link.send(last, Some(TIMEOUT)).await.unwrap();
         };
         self.runtime.block_on(self.runtime.spawn(task)).unwrap();
-        self.server.handled() / start.elapsed().as_secs_f64()
+        handled(&mut self.server) / start.elapsed().as_secs_f64()
     }
 }
 

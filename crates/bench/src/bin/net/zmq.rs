@@ -7,8 +7,9 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 use zeromq::{DealerSocket, PullSocket, PushSocket, RouterSocket, Socket as _, SocketRecv as _, SocketSend as _};
 
-use crate::child::{Mode, Server, say};
-use crate::{Client, END, Out, Shape, nanos, now, runtime};
+use crate::child::{Server, say};
+use crate::node::runtime;
+use crate::{Client, END, Mode, Out, Shape, handled, nanos, now};
 
 pub async fn serve(mode: Mode) {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -92,7 +93,7 @@ impl Client for Zeromq {
             socket
         };
         self.push = Some(self.runtime.block_on(self.runtime.spawn(task)).unwrap());
-        self.server.handled() / start.elapsed().as_secs_f64()
+        handled(&mut self.server) / start.elapsed().as_secs_f64()
     }
 }
 
