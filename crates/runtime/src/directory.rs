@@ -9,7 +9,7 @@ use spotlane_location::record::{
     ActivationConcurrency, ChannelWeights, MeshNodeDescriptor, NodeCapacity, ObjectCapability,
     SlotCount,
 };
-use spotlane_mesh::PeerIntent;
+use spotlane_mesh::{DiscoveredNode, PeerIntent};
 use spotlane_types::bound::OBJECT_TYPE_CAPACITY_MAX;
 use spotlane_types::count::{AvailableCapacity, CapacityLimit, PendingCapacityLimit, Weight};
 use spotlane_types::generation::{DescriptorRevision, OwnerLeaseGeneration};
@@ -251,10 +251,15 @@ pub(crate) async fn refresh(core: &Core) -> Result<(), Error> {
     for node in &nodes {
         let descriptor = &node.descriptor().row.descriptor;
         if descriptor.routing_id != core.identity.rid {
-            peers.push(PeerIntent::discovered(
-                descriptor.routing_id.clone(),
-                admission(descriptor)?,
-            ));
+            peers.push(PeerIntent::discovered(DiscoveredNode {
+                node: descriptor.routing_id.clone(),
+                endpoint: descriptor.endpoint.clone(),
+                generation: descriptor.lifecycle_generation,
+                security_identity: descriptor.security_identity.clone(),
+                object_role: descriptor.object_role,
+                // Channels come with a later part; a host of objects is needed anyway (TR-73).
+                server_channels: 0,
+            }));
         }
     }
     core.directory.replace(nodes);
