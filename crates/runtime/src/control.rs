@@ -273,7 +273,6 @@ fn terminal_record(
         source_generation: create.source_node_generation,
         operation: create.operation,
     };
-    TerminalRecord::new(operation, bytes, until_deadline).map_err(|error| {
-        Error::internal("a creation terminal cannot be stored").with_source(error)
-    })
+    TerminalRecord::new(operation, bytes, until_deadline)
+        .map_err(|error| Error::internal("a creation terminal cannot be stored").with_source(error))
 }
