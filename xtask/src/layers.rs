@@ -21,7 +21,6 @@ enum Layer {
 }
 
 const LAYERS: &[(&str, Layer)] = &[
-const LAYERS: [(&str, Layer); 25] = [
     ("spotlane-types", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
     ("spotlane-store", Layer::Product(1)),
