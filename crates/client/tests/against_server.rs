@@ -74,7 +74,7 @@ impl Rig {
         let engine = Arc::new(Engine::start(&handle, NonZeroUsize::new(2).unwrap(), clock));
         let jobs = JobQueue::new(JobQueueSettings::manual(1_024).unwrap());
         let execution = Execution {
-            engine: Arc::clone(&engine),
+            engine: &engine,
             jobs,
         };
         let ids = SessionIds::default();
