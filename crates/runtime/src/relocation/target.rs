@@ -50,8 +50,20 @@ pub(crate) struct TargetUnit {
 enum TargetInput {
     Event(Box<Event>),
     Row(RowRead, Option<Box<ActiveObject>>),
-    Restored(Result<Box<Staged>, RestoreFailure>),
-    Committed(CommitAnswer, Option<Box<ActiveObject>>),
+    Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
+    Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
+}
+
+/// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
+/// one is nobody's any more (TGT-32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Attempt(u64);
+
+impl Attempt {
+    fn next(&mut self) -> Self {
+        self.0 = self.0.saturating_add(1);
+        *self
+    }
 }
 
 impl TargetUnit {
@@ -145,6 +157,7 @@ fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
         machine: Target::new(core.moves.settings),
         events: VecDeque::new(),
         context: None,
+        attempt: Attempt::default(),
         row: None,
         staged: None,
         live: None,
@@ -162,6 +175,8 @@ struct Driver {
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
     context: Option<freeze::MoveContext>,
+    /// The restore or commit that an answer is awaited for.
+    attempt: Attempt,
     /// The row as it was read last, or written by the commit.
     row: Option<Box<ActiveObject>>,
     staged: Option<Box<Staged>>,
@@ -229,10 +244,15 @@ impl Driver {
                 }
                 TargetEvent::AuthorityRead(read)
             }
-            TargetInput::Restored(restored) => TargetEvent::Restored(restored.map(|staged| {
+            TargetInput::Restored(attempt, _) | TargetInput::Committed(attempt, ..)
+                if attempt != self.attempt =>
+            {
+                return;
+            }
+            TargetInput::Restored(_, restored) => TargetEvent::Restored(restored.map(|staged| {
                 self.staged = Some(staged);
             })),
-            TargetInput::Committed(answer, row) => {
+            TargetInput::Committed(_, answer, row) => {
                 if row.is_some() {
                     self.row = row;
                 }
@@ -322,6 +342,7 @@ impl Driver {
     fn restore(&mut self, order: RestoreOrder) {
         // RL-119: each attempt has a fresh instance.
         self.staged = None;
+        let attempt = self.attempt.next();
         let stable_type = self
             .row
             .as_ref()
@@ -340,7 +361,7 @@ impl Driver {
                 _ => Err(RestoreFailure::NotServed),
             };
             unit.inbox
-                .push(TargetInput::Restored(restored.map(Box::new)));
+                .push(TargetInput::Restored(attempt, restored.map(Box::new)));
         });
     }
 
@@ -370,7 +391,8 @@ impl Driver {
     }
 
     /// One attempt at the owner change; the machine decides about another (TGT-24).
-    fn commit(&self, order: CommitOrder) {
+    fn commit(&mut self, order: CommitOrder) {
+        let attempt = self.attempt.next();
         let (core, unit, row) = (
             Arc::clone(&self.core),
             Arc::clone(&self.unit),
@@ -384,7 +406,8 @@ impl Driver {
                 }
                 None => (CommitAnswer::Unknown, None),
             };
-            unit.inbox.push(TargetInput::Committed(answer, row));
+            unit.inbox
+                .push(TargetInput::Committed(attempt, answer, row));
         });
     }
 
@@ -484,6 +507,7 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn remove(&mut self, arrivals: Vec<Box<Message>>) {
+        self.attempt.next();
         self.staged = None;
         let unit = &self.unit;
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
