@@ -20,6 +20,20 @@ struct State {
     links: Vec<(ConnectionId, PeerLink)>,
 }
 
+impl State {
+    fn find(&self, link: &PeerLink) -> Option<ConnectionId> {
+        let known = self.links.iter().find(|(_, known)| known == link);
+        known.map(|(id, _)| *id)
+    }
+
+    fn add(&mut self, link: &PeerLink) -> ConnectionId {
+        self.last = self.last.saturating_add(1);
+        let id = ConnectionId::new(NonZeroU64::new(self.last).unwrap_or(NonZeroU64::MIN));
+        self.links.push((id, link.clone()));
+        id
+    }
+}
+
 impl Links {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,14 +42,19 @@ impl Links {
     /// The number of a connection; a new one when it is met for the first time.
     pub(super) fn id(&self, link: &PeerLink) -> ConnectionId {
         let mut state = self.lock();
-        let known = state.links.iter().find(|(_, known)| known == link);
-        if let Some((id, _)) = known {
-            return *id;
+        if let Some(id) = state.find(link) {
+            return id;
         }
-        state.last = state.last.saturating_add(1);
-        let id = ConnectionId::new(NonZeroU64::new(state.last).unwrap_or(NonZeroU64::MIN));
-        state.links.push((id, link.clone()));
-        id
+        state.add(link)
+    }
+
+    /// The number of a connection that was not met before; `None` when somebody uses it already.
+    pub(super) fn meet(&self, link: &PeerLink) -> Option<ConnectionId> {
+        let mut state = self.lock();
+        match state.find(link) {
+            Some(_) => None,
+            None => Some(state.add(link)),
+        }
     }
 
     pub(super) fn link(&self, id: ConnectionId) -> Option<PeerLink> {

@@ -201,7 +201,10 @@ fn ignored(reason: &'static str) {
 pub(crate) fn peer_changed(core: &Core, link: &PeerLink, event: &PeerEvent) {
     match event {
         PeerEvent::Admitted { .. } => {
-            let id = core.moves.links.id(link);
+            // A connection that a move uses already is no new one, whatever came first.
+            let Some(id) = core.moves.links.meet(link) else {
+                return;
+            };
             for source in core.moves.sources().values() {
                 if source.is_to(link) {
                     source.push(SourceEvent::ConnectionReady(id));

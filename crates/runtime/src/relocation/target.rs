@@ -1,7 +1,7 @@
 //! The driver of an object that comes: runs the target machine and carries out what it asks for, in order.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
 use spotlane_location::LocationError;
@@ -11,7 +11,7 @@ use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, OwnerCommitted,
-    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint, TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{ParticipantId, RelaySequence};
@@ -33,7 +33,7 @@ use crate::cell::{Cell, Work};
 use crate::clock::backoff;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
-use crate::inbound::{redispatch, refuse};
+use crate::inbound::{redispatch, refuse, refuse_stale};
 use crate::message::Message;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
@@ -42,9 +42,19 @@ use crate::unwind::caught;
 type Event = TargetEvent<Box<Message>>;
 
 /// An object that comes, or has come, or is remembered.
-#[derive(Debug)]
 pub(crate) struct TargetUnit {
     inbox: Inbox<TargetInput>,
+    /// The follow route that stood in the object's place when its queue was registered; it comes back when nothing comes of
+    /// the move. A leaf lock, taken inside of a change of the slot.
+    replaced: Mutex<Option<Slot>>,
+}
+
+impl std::fmt::Debug for TargetUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TargetUnit")
+            .field("inbox", &self.inbox)
+            .finish_non_exhaustive()
+    }
 }
 
 enum TargetInput {
@@ -69,6 +79,10 @@ impl Attempt {
 impl TargetUnit {
     pub(super) fn push(&self, event: Event) {
         self.inbox.push(TargetInput::Event(Box::new(event)));
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Option<Slot>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
@@ -111,6 +125,9 @@ pub(super) fn prepared(
             if let Some(Slot::Live(_)) = slot {
                 return (slot, ());
             }
+            if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
+                *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+            }
             unit.inbox.open_arrivals();
             (Some(Slot::Arriving(Arc::clone(&unit))), ())
         });
@@ -149,6 +166,7 @@ fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
 fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
     let unit = Arc::new(TargetUnit {
         inbox: Inbox::new(),
+        replaced: Mutex::new(None),
     });
     let driver = Driver {
         core: Arc::clone(core),
@@ -194,9 +212,13 @@ impl Driver {
         let mut effects = Vec::new();
         loop {
             while let Some(event) = self.events.pop_front() {
-                self.look_at(&event);
+                let asked = self.look_at(&event);
                 self.machine.on_event(self.now(), event, &mut effects);
                 self.carry_out(&mut effects).await;
+                if asked && self.is_nothing_here() {
+                    // A move that is over, or was refused: the queue that command 40 registered is nobody's (RL-353).
+                    self.give_the_place_back(Vec::new());
+                }
             }
             if self.is_done() {
                 return;
@@ -212,6 +234,12 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Whether no move is on its way here and none has ended here as owner.
+    fn is_nothing_here(&self) -> bool {
+        let stage = self.machine.stage();
+        matches!(stage, TargetStage::Absent | TargetStage::TargetRemoved)
     }
 
     /// Whether nothing is left to remember; then the unit is gone from the host.
@@ -262,12 +290,13 @@ impl Driver {
         self.events.push_back(event);
     }
 
-    /// The name of the move, for the answers of its requests.
-    fn look_at(&mut self, event: &Event) {
+    /// Whether the event is a command 40; keeps the name of its move, for the answers of its requests.
+    fn look_at(&mut self, event: &Event) -> bool {
         let TargetEvent::Prepare { prepare, .. } = event else {
-            return;
+            return false;
         };
-        if self.live.is_none() && self.staged.is_none() {
+        // RL-139: a move that is on its way keeps its name.
+        if self.is_nothing_here() {
             let context = ReplyRelayContext::MaintenanceRelocation {
                 relocation: prepare.relocation,
                 target_attempt_generation: prepare.target_attempt_generation,
@@ -277,6 +306,7 @@ impl Driver {
             };
             self.context = Some(freeze::MoveContext(context));
         }
+        true
     }
 
     async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
@@ -309,7 +339,7 @@ impl Driver {
                 }
             }
             TargetEffect::Deliver(record) | TargetEffect::Forward(record) => self.deliver(*record),
-            TargetEffect::GiveBack(message) => redispatch(&self.core, &self.id, message),
+            TargetEffect::GiveBack(message) => self.give_back(message),
             TargetEffect::Remove { arrivals } => self.remove(arrivals),
             TargetEffect::Reached(point) => {
                 if matches!(point, TargetPoint::S3 { .. }) {
@@ -441,6 +471,7 @@ impl Driver {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
+            *unit.replaced() = None;
             (Some(Slot::Live(Arc::clone(live))), ())
         });
     }
@@ -493,6 +524,14 @@ impl Driver {
         });
     }
 
+    /// A message that no unit holds: to whatever stands in the object's place, unless that is this queue itself.
+    fn give_back(&self, message: Box<Message>) {
+        match self.core.slots.get(&self.id) {
+            Some(Slot::Arriving(unit)) if Arc::ptr_eq(&unit, &self.unit) => refuse_stale(message),
+            _ => redispatch(&self.core, &self.id, message),
+        }
+    }
+
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
@@ -509,12 +548,22 @@ impl Driver {
     fn remove(&mut self, arrivals: Vec<Box<Message>>) {
         self.attempt.next();
         self.staged = None;
+        self.give_the_place_back(arrivals);
+    }
+
+    /// What stood in the object's place before stands there again; what had arrived meanwhile ends.
+    #[expect(
+        clippy::vec_box,
+        reason = "messages are boxed where they wait, before and after"
+    )]
+    fn give_the_place_back(&mut self, arrivals: Vec<Box<Message>>) {
         let unit = &self.unit;
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
-                (None, unit.inbox.close_arrivals())
+                (unit.replaced().take(), unit.inbox.close_arrivals())
             }
-            other => (other, Vec::new()),
+            // Who has seen the queue before something else took its place looks again (RL-170).
+            other => (other, unit.inbox.close_arrivals()),
         });
         for message in arrivals.into_iter().chain(waiting) {
             refuse(
