@@ -35,8 +35,8 @@ pub(crate) struct Dispatcher {
 enum Ingress {
     /// Its next record may ask.
     Ready(JobSource, Option<JobPermit>),
-    /// A task waits for a permit, and resumes the connection when it has one.
-    Waiting,
+    /// A task waits for a permit, and resumes this connection when it has one.
+    Waiting(PeerLink),
 }
 
 impl Dispatcher {
@@ -59,21 +59,32 @@ impl Dispatcher {
         if let Some(permit) = kept.take().or_else(|| source.try_reserve()) {
             return Some(permit);
         }
-        let Ingress::Ready(mut source, _) = std::mem::replace(entry, Ingress::Waiting) else {
+        let waiting = Ingress::Waiting(link.clone());
+        let Ingress::Ready(mut source, _) = std::mem::replace(entry, waiting) else {
             return None;
         };
         drop(ingress);
         let (this, link) = (Arc::clone(self), link.clone());
         core.tasks.spawn(async move {
             let permit = source.reserve().await;
-            let ready = Ingress::Ready(source, Some(permit));
-            let mut ingress = this.ingress.lock().unwrap_or_else(PoisonError::into_inner);
-            let old = ingress.insert(link.peer().clone(), ready);
-            drop(ingress);
-            drop(old);
+            this.reserved(&link, source, permit);
             link.resume();
         });
         None
+    }
+
+    /// Keeps a permit for the record that waits for it. When its connection is over that record is gone (TR-87), and the
+    /// permit goes back (EX-130).
+    fn reserved(&self, link: &PeerLink, source: JobSource, permit: JobPermit) {
+        let mut ready = Ingress::Ready(source, Some(permit));
+        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = ingress.get_mut(link.peer())
+            && matches!(entry, Ingress::Waiting(waits) if waits == link)
+        {
+            std::mem::swap(entry, &mut ready);
+        }
+        drop(ingress);
+        drop(ready);
     }
 }
 
@@ -346,14 +357,19 @@ fn is_for_this_run(core: &Core, fence: &ActorRouteFence) -> bool {
 
 /// The connection pauses, so the order of its messages stays; the sender is held back by TCP.
 fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link: Option<PeerLink>) {
-    let mut source = core.jobs.source();
+    let (mut source, task) = (core.jobs.source(), Arc::clone(core));
     core.tasks.spawn(async move {
         let bytes = message.payload_bytes();
         let work = Work::Message(message);
         if let Err(refused) = live.lane.submit_job(&mut source, work, bytes).await {
-            let error = Error::from(refused.reason());
-            if let Work::Message(message) = refused.into_item() {
-                refuse(message, error);
+            let (reason, work) = (refused.reason().clone(), refused.into_item());
+            match (reason, work) {
+                // RL-170: the Actor left while the message stood in line; it is looked for where it is now.
+                (Refusal::Ended, Work::Message(message)) => {
+                    redispatch(&task, live.unit.id(), message);
+                }
+                (reason, Work::Message(message)) => refuse(message, Error::from(&reason)),
+                (_, Work::Create { .. } | Work::Tick(_)) => {}
             }
         }
         if let Some(link) = link {

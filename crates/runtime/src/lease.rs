@@ -106,6 +106,14 @@ fn report_failure(error: &LocationError) {
     tracing::warn!(target: "spotlane::runtime::lease", %error, "the owner lease was not renewed");
 }
 
+/// EX-243: timers count with the deadline that holds now, a lost lease's included.
+fn tell_timers(core: &Core) {
+    let until = core.lease.timers_until();
+    for live in core.slots.all_live() {
+        live.unit.admit_timers_until(until);
+    }
+}
+
 /// Claims or renews once per interval, counted from start to start (RL-282), until the host is gone.
 pub(crate) async fn keep_renewing(core: Weak<Core>) {
     let mut wait = Duration::ZERO;
@@ -127,15 +135,13 @@ pub(crate) async fn keep_renewing(core: Weak<Core>) {
         match renewed {
             Ok(held) => {
                 core.lease.keep(held);
-                let until = core.lease.timers_until();
-                for live in core.slots.all_live() {
-                    live.unit.admit_timers_until(until);
-                }
+                tell_timers(&core);
             }
             Err(error) if may_pass(&error) => report_failure(&error),
             Err(error) => {
                 // RL-284: the store shows another run; nothing starts here any more.
                 core.lease.lose();
+                tell_timers(&core);
                 tracing::error!(target: "spotlane::runtime::lease", %error, "the owner lease is lost");
                 core.state.advance(HostState::Error);
                 return;

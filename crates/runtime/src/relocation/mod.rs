@@ -24,6 +24,7 @@ use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::TargetEvent;
 use spotlane_types::id::ActorId;
 use spotlane_wire::Record;
+use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
 
 pub(crate) use follow::{FollowRoute, forward};
@@ -135,14 +136,22 @@ pub(crate) fn settings_of(settings: &Settings) -> Result<RelocationSettings, Str
 pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<Record> {
     let connection: ConnectionId = core.moves.links.id(link);
     match record {
+        // Only the run that was asked answers; what its record names must be itself besides.
         Record::RelocationReady(ready) => match core.moves.source(&ready.object) {
-            Some(source) => source.push(SourceEvent::Ready(Box::new(ready))),
+            Some(source) if source.is_to(link) => source.push(SourceEvent::Ready(Box::new(ready))),
+            Some(_) => ignored("an answer of another node"),
             None => ignored("no such move leaves here"),
         },
         Record::RelocationFailed(failed) => match core.moves.source(&failed.object) {
-            Some(source) => source.push(SourceEvent::Failed(Box::new(failed))),
+            Some(source) if source.is_to(link) => {
+                source.push(SourceEvent::Failed(Box::new(failed)));
+            }
+            Some(_) => ignored("an answer of another node"),
             None => ignored("no such move leaves here"),
         },
+        Record::RelocationPrepare(prepare) if !is_from(&prepare, link) => {
+            ignored("a move in the name of another node");
+        }
         Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
             Some(target) => target.push(TargetEvent::Chunk {
@@ -178,6 +187,15 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         other => return Some(other),
     }
     None
+}
+
+/// WR-51: whether the source that a command 40 names is the run at the other end. What follows is tied to the
+/// connection of that command (RL-5).
+fn is_from(prepare: &RelocationPrepare, link: &PeerLink) -> bool {
+    prepare.source_node_rid == *link.peer()
+        && prepare.source_node_generation == link.node_generation()
+        && prepare.coordinator.coordinator_node_rid == *link.peer()
+        && prepare.coordinator.coordinator_node_generation == link.node_generation()
 }
 
 fn ignored(reason: &'static str) {

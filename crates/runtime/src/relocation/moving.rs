@@ -125,13 +125,28 @@ async fn begin(
             "actor {id} is being moved or destroyed"
         )));
     }
-    match plan(core, &live, &candidate, version, &deadline).await {
-        Ok(plan) => Ok(Some(Relocating {
-            finished: source::start(core, live, target.clone(), plan),
-        })),
-        Err(error) => {
+    let right = Right(Some(&live));
+    let plan = plan(core, &live, &candidate, version, &deadline).await?;
+    right.hand_on();
+    Ok(Some(Relocating {
+        finished: source::start(core, live, target.clone(), plan),
+    }))
+}
+
+/// The right to move an Actor, until its driver has it: given back when the caller goes away meanwhile (SRC-10).
+struct Right<'a>(Option<&'a Live>);
+
+impl Right<'_> {
+    /// The driver has it from here on.
+    fn hand_on(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Right<'_> {
+    fn drop(&mut self) {
+        if let Some(live) = self.0 {
             live.stay();
-            Err(error)
         }
     }
 }

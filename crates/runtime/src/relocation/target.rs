@@ -11,7 +11,7 @@ use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, OwnerCommitted,
-    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetStage,
+    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint, TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{ParticipantId, RelaySequence};
@@ -60,8 +60,20 @@ impl std::fmt::Debug for TargetUnit {
 enum TargetInput {
     Event(Box<Event>),
     Row(RowRead, Option<Box<ActiveObject>>),
-    Restored(Result<Box<Staged>, RestoreFailure>),
-    Committed(CommitAnswer, Option<Box<ActiveObject>>),
+    Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
+    Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
+}
+
+/// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
+/// one is nobody's any more (TGT-32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Attempt(u64);
+
+impl Attempt {
+    fn next(&mut self) -> Self {
+        self.0 = self.0.saturating_add(1);
+        *self
+    }
 }
 
 impl TargetUnit {
@@ -163,6 +175,7 @@ fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
         machine: Target::new(core.moves.settings),
         events: VecDeque::new(),
         context: None,
+        attempt: Attempt::default(),
         row: None,
         staged: None,
         live: None,
@@ -180,6 +193,8 @@ struct Driver {
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
     context: Option<freeze::MoveContext>,
+    /// The restore or commit that an answer is awaited for.
+    attempt: Attempt,
     /// The row as it was read last, or written by the commit.
     row: Option<Box<ActiveObject>>,
     staged: Option<Box<Staged>>,
@@ -257,10 +272,15 @@ impl Driver {
                 }
                 TargetEvent::AuthorityRead(read)
             }
-            TargetInput::Restored(restored) => TargetEvent::Restored(restored.map(|staged| {
+            TargetInput::Restored(attempt, _) | TargetInput::Committed(attempt, ..)
+                if attempt != self.attempt =>
+            {
+                return;
+            }
+            TargetInput::Restored(_, restored) => TargetEvent::Restored(restored.map(|staged| {
                 self.staged = Some(staged);
             })),
-            TargetInput::Committed(answer, row) => {
+            TargetInput::Committed(_, answer, row) => {
                 if row.is_some() {
                     self.row = row;
                 }
@@ -344,6 +364,7 @@ impl Driver {
     fn restore(&mut self, order: RestoreOrder) {
         // RL-119: each attempt has a fresh instance.
         self.staged = None;
+        let attempt = self.attempt.next();
         let stable_type = self
             .row
             .as_ref()
@@ -362,7 +383,7 @@ impl Driver {
                 _ => Err(RestoreFailure::NotServed),
             };
             unit.inbox
-                .push(TargetInput::Restored(restored.map(Box::new)));
+                .push(TargetInput::Restored(attempt, restored.map(Box::new)));
         });
     }
 
@@ -392,7 +413,8 @@ impl Driver {
     }
 
     /// One attempt at the owner change; the machine decides about another (TGT-24).
-    fn commit(&self, order: CommitOrder) {
+    fn commit(&mut self, order: CommitOrder) {
+        let attempt = self.attempt.next();
         let (core, unit, row) = (
             Arc::clone(&self.core),
             Arc::clone(&self.unit),
@@ -406,7 +428,8 @@ impl Driver {
                 }
                 None => (CommitAnswer::Unknown, None),
             };
-            unit.inbox.push(TargetInput::Committed(answer, row));
+            unit.inbox
+                .push(TargetInput::Committed(attempt, answer, row));
         });
     }
 
@@ -515,6 +538,7 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn remove(&mut self, arrivals: Vec<Box<Message>>) {
+        self.attempt.next();
         self.staged = None;
         self.give_the_place_back(arrivals);
     }
@@ -530,7 +554,8 @@ impl Driver {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
                 (unit.replaced().take(), unit.inbox.close_arrivals())
             }
-            other => (other, Vec::new()),
+            // Who has seen the queue before something else took its place looks again (RL-170).
+            other => (other, unit.inbox.close_arrivals()),
         });
         for message in arrivals.into_iter().chain(waiting) {
             refuse(
