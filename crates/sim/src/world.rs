@@ -26,7 +26,7 @@ use crate::host::{Host, HostEvent, Life, route_of, steady};
 use crate::invariants::{self, Invariant, Lease, OwnerRow, View, Violation};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Observation};
+use crate::observation::{ActorIndex, Loss, Observation};
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::random::Random;
@@ -428,6 +428,10 @@ impl World {
     fn bury(&mut self, host: HostIndex) {
         self.executor.kill(Owner::Process(host.0));
         self.shared.see(Observation::Crashed { at: host });
+        let unread = self.hosts.get_mut(host.0).map(Host::take_unread);
+        for message in unread.unwrap_or_default() {
+            self.shared.lose(message, Loss::Crash);
+        }
         for peer in self.shared.plan.host_indices() {
             if peer != host {
                 let outage = Outage {

@@ -1,11 +1,12 @@
 //! After the commit was seen: Message Follow and the clean-up of the source (SRC-21, SRC-25, RL-138).
 
 use spotlane_types::time::Monotonic;
+use spotlane_wire::frozen::FrozenRecord;
 
 use super::effect::{Closing, MoveFailure, SourceEffect, SourceIgnored, SourcePoint};
 use super::event::{CleanUpOutcome, SourceEvent};
 use super::reads::{Activated, Reads, Seen, SeenCommit, judge};
-use super::settle::{Committed, Retained, refuse, release, release_due};
+use super::settle::{Committed, Lanes, Retained, refuse, release, release_due};
 use super::stage::{Context, SourceStage, Stage, earliest, is_due};
 use crate::diagnostic::Diagnostic;
 use crate::identity::RowRead;
@@ -34,7 +35,13 @@ enum Cleaning {
 }
 
 impl FollowOnly {
-    pub(super) fn begin(committed: Committed, seen: SeenCommit, cx: &mut Context<'_>) -> Stage {
+    /// SRC-21: the new owner's route takes over, and the backlog goes along it.
+    pub(super) fn begin(
+        committed: Committed,
+        backlog: Vec<FrozenRecord>,
+        seen: SeenCommit,
+        cx: &mut Context<'_>,
+    ) -> Stage {
         cx.enter(SourceStage::FollowOnly);
         let duration = cx.settings.follow_duration();
         let until = cx.now.after(duration);
@@ -54,6 +61,13 @@ impl FollowOnly {
         } else {
             let row = seen.row;
             cx.push(SourceEffect::FollowTo { row, until });
+        }
+        for record in backlog {
+            cx.push(SourceEffect::Forward(Box::new(record)));
+        }
+        // Before the clean-up takes the lanes, and what they hold with them.
+        if committed.lanes == Lanes::Hold {
+            cx.push(SourceEffect::DrainHold);
         }
         match seen.activated {
             Activated::Yes => stage.clean_up(cx),

@@ -6,7 +6,7 @@ use spotlane_wire::frozen::FrozenRecord;
 use super::effect::{Closing, MoveFailure, SourceEffect, SourceIgnored};
 use super::event::SourceEvent;
 use super::follow_only::{Ended, FollowOnly};
-use super::reads::{Limit, Reads, Seen, SeenCommit, judge};
+use super::reads::{Limit, Reads, Seen, judge};
 use super::relay::{self, Batch};
 use super::stage::{Context, SourceStage, Stage, earliest, is_due};
 use crate::identity::{ConnectionId, RowRead};
@@ -162,8 +162,9 @@ impl Settling {
                     plan: self.plan.clone(),
                     s1: Some(self.s1),
                     retained: self.retained.take(),
+                    lanes: Lanes::Drained,
                 };
-                Step::Leave(follow(committed, backlog, seen, cx))
+                Step::Leave(FollowOnly::begin(committed, backlog, seen, cx))
             }
             // SRC-22
             Seen::Gone => {
@@ -351,8 +352,9 @@ impl Unavailable {
                     plan: self.plan,
                     s1: self.s1,
                     retained: self.retained,
+                    lanes: Lanes::Drained,
                 };
-                follow(committed, Vec::new(), seen, cx)
+                FollowOnly::begin(committed, Vec::new(), seen, cx)
             }
             Seen::Gone => {
                 let holding = match self.retained.take() {
@@ -376,20 +378,16 @@ pub(super) struct Committed {
     pub(super) plan: Box<MovePlan>,
     pub(super) s1: Option<Monotonic>,
     pub(super) retained: Option<Retained>,
+    pub(super) lanes: Lanes,
 }
 
-/// SRC-21: the new owner's route takes over, and the backlog goes along it.
-pub(super) fn follow(
-    committed: Committed,
-    backlog: Vec<FrozenRecord>,
-    seen: SeenCommit,
-    cx: &mut Context<'_>,
-) -> Stage {
-    let stage = FollowOnly::begin(committed, seen, cx);
-    for record in backlog {
-        cx.push(SourceEffect::Forward(Box::new(record)));
-    }
-    stage
+/// Whether the lanes of the unit may still hold what arrived behind the seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// No boundary was crossed here, so nobody has asked them.
+    Hold,
+    /// They gave everything at the boundary.
+    Drained,
 }
 
 /// Whether copies were still held.

@@ -7,11 +7,12 @@ use spotlane_wire::frozen::FrozenRecord;
 use super::before::restore;
 use super::effect::{MoveFailure, SourceEffect, SourceIgnored};
 use super::event::SourceEvent;
+use super::follow_only::FollowOnly;
 use super::payload::Payload;
 use super::reads::{Limit, Reads, Seen, judge};
 use super::records::{self, Reply};
 use super::relay::{Operation, RelayReady};
-use super::settle::{self, Unavailable};
+use super::settle::{self, Lanes, Unavailable};
 use super::stage::{Context, SourceStage, Stage, earliest};
 use crate::diagnostic::Diagnostic;
 use crate::identity::{ConnectionId, RowRead};
@@ -323,17 +324,16 @@ impl ReadyUnknown {
                     plan,
                     s1: None,
                     retained: None,
+                    lanes: Lanes::Hold,
                 };
-                let stage = settle::follow(committed, hold, seen, cx);
-                cx.push(SourceEffect::DrainHold);
-                stage
+                FollowOnly::begin(committed, hold, seen, cx)
             }
             Seen::Gone => {
                 let requests = self.transfer.requests();
                 let one_way = settle::one_way(&self.transfer.hold);
-                let stage = settle::gone(requests, one_way, settle::Holding::Payload, cx);
+                // Before the clean-up takes the lanes, and what they hold with them.
                 cx.push(SourceEffect::DrainHold);
-                stage
+                settle::gone(requests, one_way, settle::Holding::Payload, cx)
             }
             Seen::Source | Seen::Nothing if self.limit.is_over(&self.reads) => {
                 let requests = self.transfer.requests();

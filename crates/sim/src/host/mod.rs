@@ -529,6 +529,18 @@ impl Host {
         self.life = Life::Dead;
     }
 
+    /// Messages that had come in while it stood still, and that died with it unread.
+    pub fn take_unread(&mut self) -> Vec<MessageId> {
+        let unread = self.backlog.drain(..);
+        unread
+            .filter_map(|event| match event {
+                HostEvent::Packet { packet, .. } => packet.carries(),
+                _ => None,
+            })
+            .map(|(message, _)| message)
+            .collect()
+    }
+
     /// Something happens to it after so many steps of its driver.
     pub fn light_fuse(&mut self, steps: u64, spark: Spark) {
         self.fuses.push((steps, spark));

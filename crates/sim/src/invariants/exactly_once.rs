@@ -48,7 +48,9 @@ impl Invariant for ExactlyOnce {
             };
             let lost = |loss: &Loss| *loss != Loss::BatchCut || fell_back();
             let excused = facts.losses.iter().any(lost) || unserved;
-            if gentle || !excused {
+            // What came directly to a target that then refused the move ends with it (WR-56).
+            let refused = facts.losses.contains(&Loss::Removed);
+            if (gentle && !refused) || !excused {
                 return Err(format!("{message:?} was never handled: {facts:?}"));
             }
         }

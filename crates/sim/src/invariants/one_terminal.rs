@@ -39,7 +39,8 @@ impl Invariant for OneTerminal {
             if given_up && facts.answers.is_empty() && facts.ended == 0 {
                 return Err(format!("{message:?} was given up and never answered"));
             }
-            if gentle && facts.settled != [Answer::Reply] {
+            let refused = facts.losses.contains(&Loss::Removed);
+            if gentle && !refused && facts.settled != [Answer::Reply] {
                 return Err(format!("{message:?} ended as {:?}", facts.settled));
             }
         }

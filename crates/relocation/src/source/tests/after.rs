@@ -245,8 +245,8 @@ fn a_commit_seen_in_time_takes_the_backlog_along() {
         [
             "Entered(FollowOnly)",
             "FollowTo",
-            "CleanUp(None)",
-            "Forward late"
+            "Forward late",
+            "CleanUp(None)"
         ]
     );
 }

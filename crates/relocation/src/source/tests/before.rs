@@ -396,6 +396,38 @@ fn a_commit_without_a_ready_reply_is_followed_and_the_hold_goes_along() {
     );
 }
 
+/// SRC-21: what the lanes hold is asked for before the instance is disposed of with them.
+#[test]
+fn the_lanes_are_drained_before_the_clean_up_takes_them() {
+    let mut unit = Unit::restoring(Vec::new());
+    unit.step(1, arrived("a"));
+    unit.time(10_000);
+    assert_eq!(
+        unit.step(10_001, read_target(RelocationPhase::Activated)),
+        [
+            "ReleasePayload",
+            "Entered(FollowOnly)",
+            "FollowTo",
+            "Forward a",
+            "DrainHold",
+            "CleanUp(None)"
+        ]
+    );
+    // SRC-22: the same for an object that has ended.
+    let mut unit = Unit::restoring(Vec::new());
+    unit.time(10_000);
+    assert_eq!(
+        unit.step(10_001, SourceEvent::AuthorityRead(RowRead::Absent)),
+        [
+            "DrainHold",
+            "EndRequests 1",
+            "ReleasePayload",
+            "CleanUp(None)",
+            "Entered(Ended)"
+        ]
+    );
+}
+
 /// SRC-23, RL-241: pending are the saved requests and those in the hold.
 #[test]
 fn an_unknown_ready_reply_ends_at_the_limit_with_every_request_answered() {
