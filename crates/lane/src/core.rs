@@ -210,6 +210,7 @@ impl<O: Owner> Inner<O> {
             let bytes = match &front.place {
                 Place::Item(work) => work.payload_bytes,
                 Place::Reserved(bytes, _) => *bytes,
+                Place::Tick => 0,
             };
             let fixed = limits.fixed_work_byte_cost;
             if !self
@@ -226,14 +227,18 @@ impl<O: Owner> Inner<O> {
                 }
                 break;
             }
-            if let Some(Waiter {
-                cell,
-                place: Place::Item(work),
-            }) = ext.waiters.pop_front()
-            {
-                self.ledger.accept(work.payload_bytes);
-                self.app.push_back(Entry::Work(work));
-                after.wakers.extend(cell.decide(WaitState::Accepted));
+            match ext.waiters.pop_front() {
+                Some(Waiter {
+                    cell,
+                    place: Place::Item(work),
+                }) => {
+                    self.ledger.accept(work.payload_bytes);
+                    self.app.push_back(Entry::Work(work));
+                    after.wakers.extend(cell.decide(WaitState::Accepted));
+                }
+                // EX-242: it comes on its own time and keeps nobody waiting.
+                Some(Waiter { cell, .. }) => after.wakers.extend(cell.decide(WaitState::Turn)),
+                None => {}
             }
         }
         if ext.waiters.is_empty() && self.admission == Admission::Queueing {
@@ -266,7 +271,7 @@ impl<O: Owner> Inner<O> {
         for Waiter { cell, place } in ext.waiters.drain(..).chain(ext.lifecycle_waiters.drain(..)) {
             let work = match place {
                 Place::Item(work) => Some(work),
-                Place::Reserved(..) => None,
+                Place::Reserved(..) | Place::Tick => None,
             };
             after
                 .wakers
@@ -314,7 +319,9 @@ impl<O: Owner> Inner<O> {
                     after.wakers.extend(cell.decide(WaitState::Accepted));
                 }
                 // It comes again and finds the hold queue itself.
-                Place::Reserved(..) => after.wakers.extend(cell.decide(WaitState::Turn)),
+                Place::Reserved(..) | Place::Tick => {
+                    after.wakers.extend(cell.decide(WaitState::Turn));
+                }
             }
         }
         for Waiter { cell, place } in ext.lifecycle_waiters.drain(..) {

@@ -26,8 +26,11 @@ const STOPPED: u8 = 2;
 
 /// Runs the lanes of one host on a fixed number of workers (EX-28).
 ///
-/// Every worker is one task of the given runtime, and one more task helps to wake them. Lanes have no task, thread or timer of their own, and
+/// Every worker is one task of the given runtime. Lanes have no task, thread or timer of their own, and
 /// an engine without work does not run at all (EX-70).
+///
+/// A handler that blocks its thread, instead of waiting, keeps one worker and one thread of the runtime;
+/// all other gates go on as long as there is another of each.
 pub struct Engine {
     shared: Arc<Shared>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
@@ -84,21 +87,16 @@ impl Engine {
     /// Starts the workers as tasks of `runtime`. At most 63; more are not started.
     pub fn start(runtime: &Handle, workers: NonZeroUsize, clock: Arc<dyn Clock>) -> Self {
         let shared = Arc::new(Shared::new(workers.get(), clock));
+        if runtime.metrics().num_workers() > 1 {
+            let runtime = runtime.clone();
+            let nudge = move || drop(runtime.spawn(async {}));
+            shared.ready.set_nudge(Box::new(nudge));
+        }
         let mut tasks = JoinSet::new();
         for index in 0..shared.ready.workers() {
             let mut worker = Worker::new(Arc::clone(&shared), index);
             tasks.spawn_on(poll_fn(move |cx| worker.poll(cx)), runtime);
         }
-        let nudged = Arc::clone(&shared);
-        let nudge = poll_fn(move |cx| {
-            nudged.ready.set_nudge(cx.waker());
-            if nudged.is_stopped() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        });
-        tasks.spawn_on(nudge, runtime);
         Self {
             shared,
             tasks: tokio::sync::Mutex::new(tasks),

@@ -48,6 +48,7 @@ mod drive;
 mod engine;
 mod error;
 mod gate;
+mod here;
 mod host;
 mod jobs;
 mod kind;

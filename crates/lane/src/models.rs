@@ -87,6 +87,9 @@ enum Item {
     Count(usize),
     Wait(Arc<Bell>),
     Yield(Arc<Bell>),
+    /// Keeps the thread until somebody rings.
+    Block(Arc<Bell>),
+    Ring(Arc<Bell>),
 }
 
 /// Notices overlapping turns and order.
@@ -112,6 +115,8 @@ impl Owner for Witness {
         match item {
             Item::Count(number) => turn.state().seen.push(number),
             Item::Wait(bell) => bell.wait().await,
+            Item::Block(bell) => block_on(bell.wait()),
+            Item::Ring(bell) => bell.ring(),
             Item::Yield(bell) => {
                 inside.fetch_sub(1, Ordering::SeqCst);
                 assert!(turn.yield_for(bell.wait()).await.is_ok());
@@ -138,18 +143,30 @@ impl World {
     fn new(workers: usize, limits: LaneLimits) -> Self {
         let clock = || Monotonic::ORIGIN;
         let shared = Arc::new(Shared::new(workers, Arc::new(clock)));
-        let kind = Kind::new(Arc::clone(&shared), limits, GateUse::Shared);
         let handled = Arc::new(AtomicU64::new(0));
-        let witness = Witness {
-            inside: Arc::new(AtomicUsize::new(0)),
-            handled: Arc::clone(&handled),
-            seen: Vec::new(),
-        };
+        let lane = Self::lane_of(&shared, &handled, limits);
         Self {
-            lane: kind.lane(witness),
             shared,
+            lane,
             handled,
         }
+    }
+
+    fn lane_of(
+        shared: &Arc<Shared>,
+        handled: &Arc<AtomicU64>,
+        limits: LaneLimits,
+    ) -> Lane<Witness> {
+        Kind::new(Arc::clone(shared), limits, GateUse::Shared).lane(Witness {
+            inside: Arc::new(AtomicUsize::new(0)),
+            handled: Arc::clone(handled),
+            seen: Vec::new(),
+        })
+    }
+
+    /// Another lane with a gate of its own.
+    fn other_lane(&self) -> Lane<Witness> {
+        Self::lane_of(&self.shared, &self.handled, LaneLimits::DEFAULT)
     }
 
     /// Runs worker `index` until `items` were handled by anybody; then stops the others.
@@ -224,6 +241,51 @@ fn two_workers_never_share_a_gate() {
         }
         world.work(0, MANY as u64);
         drop(second.join());
+    });
+}
+
+/// EX-3, EX-70: a gate that enters behind a handler which keeps its thread is taken by the worker that
+/// sleeps, or falls asleep. Without that nobody rings and the model checker finds a deadlock.
+#[test]
+fn a_gate_behind_a_blocking_handler_is_taken() {
+    explore(|| {
+        let world = World::new(2, LaneLimits::DEFAULT);
+        let (second, ringing) = (world.clone(), world.other_lane());
+        let bell = Arc::new(Bell::default());
+        submit(&world.lane, Item::Block(Arc::clone(&bell)));
+        let helper = thread::spawn(move || second.work(1, 2));
+        // Both gates enter the queue of the first worker, this one at any time of its poll.
+        let submitter = thread::spawn(move || submit(&ringing, Item::Ring(bell)));
+        world.work(0, 2);
+        drop(submitter.join());
+        drop(helper.join());
+        assert_eq!(world.handled.load(Ordering::SeqCst), 2);
+    });
+}
+
+/// EX-3, EX-70: a helper that takes a gate whose handler keeps its thread as well calls the next one
+/// for the rest: the last of three gates runs while two workers are kept.
+#[cfg(not(loom))]
+#[test]
+fn a_helper_that_blocks_passes_the_call_on() {
+    explore(|| {
+        let world = World::new(3, LaneLimits::DEFAULT);
+        let (second, third) = (world.clone(), world.clone());
+        let (blocked, ringing) = (world.other_lane(), world.other_lane());
+        let (one, two) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        submit(&world.lane, Item::Block(Arc::clone(&one)));
+        submit(&blocked, Item::Block(Arc::clone(&two)));
+        submit(&ringing, Item::Ring(one));
+        submit(&ringing, Item::Ring(two));
+        let helpers = [
+            thread::spawn(move || second.work(1, 4)),
+            thread::spawn(move || third.work(2, 4)),
+        ];
+        world.work(0, 4);
+        for helper in helpers {
+            drop(helper.join());
+        }
+        assert_eq!(world.handled.load(Ordering::SeqCst), 4);
     });
 }
 

@@ -189,6 +189,8 @@ pub(crate) enum Place<O: Owner> {
     Item(Work<O>),
     /// Payload bytes of an item that its operation keeps, and whether it was told to come.
     Reserved(u64, Called),
+    /// A tick that stays with its timer, which is told that there is room (EX-242).
+    Tick,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,24 @@
 //!
 //! A worker takes gates of another one only when that one asked for help: it is being polled, so
 //! whatever waits behind it may have to wait for a whole handler (EX-3). Asking sets a bit in one word
-//! and wakes a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
+//! and calls a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
 //! thread run, which may bring gates of its own, and helps if they did not.
 //!
-//! Why no wake-up is lost: whether a worker sleeps stands under the lock of its queue, so a gate that
-//! enters finds either a worker that will look or one that it has to wake. Who asks for help sets its
-//! bit before it looks for sleepers under their locks; who goes to sleep says so under its lock before
-//! it looks at the bits. One of them comes second and sees the other.
+//! What holds: **while a gate waits behind a handler, no worker sleeps**, or one is about to look.
+//!
+//! - Whether a worker sleeps stands under the lock of its queue, so a gate that enters finds either a
+//!   worker that will look or one that it has to wake.
+//! - Who sets a bit looks for sleepers after it; who goes to sleep says so before it looks at the bits.
+//!   One of them comes second and sees the other.
+//! - A bit that is set calls nobody again, since the one who was called has yet to look. So a called
+//!   worker that begins a handler, of its own or of another worker, while bits are left calls the next
+//!   sleeper first: its own handler may never end.
+//! - A worker begins no handler with gates in its queue that it did not offer.
+//!
+//! A worker that was woken must also get a thread, and the thread that woke it may be kept by a
+//! handler. The runtime keeps the task that was woken last for the thread that woke it, out of reach of
+//! the others, and a task that let others run until that thread comes to rest. See [`ReadySet::nudge`]
+//! and [`Stranded`].
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,6 +32,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use crate::here::{self, Stranded};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::worker::Worker;
 
@@ -39,6 +51,8 @@ enum Attention {
     Asleep,
     /// It was woken, or paused: it will be polled and look into its queue.
     Coming,
+    /// As `Coming`; it was called to help, or found on its way to sleep that others want help.
+    Called,
     /// It is being polled: a handler may keep it from its queue.
     Polled,
     /// As `Polled`; what waits behind its gate was offered to the others.
@@ -51,8 +65,8 @@ pub(crate) struct ReadySet {
     queues: Box<[Queue]>,
     /// Bit `n` is set while worker `n` may have gates that others should take.
     help: AtomicU64,
-    /// See [`ReadySet::set_nudge`].
-    nudge: OnceLock<Waker>,
+    /// See [`ReadySet::nudge`].
+    nudge: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Two cache lines apart, so that the queues of two workers do not share one.
@@ -105,12 +119,15 @@ impl ReadySet {
         };
         let mut local = queue.local.lock();
         match local.attention {
-            Attention::Coming => local.jobs.push_back(job),
+            Attention::Coming | Attention::Called => local.jobs.push_back(job),
             Attention::Asleep => {
                 local.jobs.push_back(job);
                 local.attention = Attention::Coming;
                 drop(local);
                 queue.wake();
+                if here::woken(self.address(), at) {
+                    self.nudge();
+                }
             }
             Attention::Polled | Attention::Offered => {
                 local.jobs.push_back(job);
@@ -125,34 +142,53 @@ impl ReadySet {
         }
     }
 
-    /// Lets others take gates of this worker, and wakes one of them if one sleeps.
+    /// Lets others take gates of this worker, and calls one of them if one sleeps.
     fn ask_for_help(&self, worker: usize) {
         let bit = 1u64 << worker;
         if self.help.load(Ordering::SeqCst) & bit != 0
             || self.help.fetch_or(bit, Ordering::SeqCst) & bit != 0
         {
-            // Whoever is awake sees the bit before it sleeps.
+            // Whoever was called, or is awake, sees the bit before it sleeps or begins a handler.
             return;
         }
-        for (_, other) in self.others(worker) {
+        self.call(worker);
+    }
+
+    /// Wakes a sleeper, so that it looks whom it can help.
+    fn call(&self, caller: usize) {
+        for (_, other) in self.others(caller) {
             let mut local = other.local.lock();
             if local.attention == Attention::Asleep {
-                local.attention = Attention::Coming;
+                local.attention = Attention::Called;
                 drop(local);
                 other.wake();
-                if let Some(nudge) = self.nudge.get() {
-                    nudge.wake_by_ref();
-                }
+                self.nudge();
                 return;
             }
         }
     }
 
-    /// The waker of a task that does nothing. The runtime keeps the task that was woken last for the
-    /// thread that woke it, out of reach of the others, however long that thread is busy. A helper is
-    /// to run elsewhere, so something else is woken after it.
-    pub(crate) fn set_nudge(&self, waker: &Waker) {
-        self.nudge.get_or_init(|| waker.clone());
+    /// A worker that was called begins a handler. Who still wants help is left to the next sleeper.
+    #[cold]
+    fn pass_call_on(&self, worker: usize) {
+        if self.help.load(Ordering::SeqCst) & !(1 << worker) != 0 {
+            self.call(worker);
+        }
+    }
+
+    /// What [`ReadySet::nudge`] does; nothing if the runtime has one thread.
+    pub(crate) fn set_nudge(&self, nudge: Box<dyn Fn() + Send + Sync>) {
+        self.nudge.get_or_init(|| nudge);
+    }
+
+    /// Makes sure that another thread may take the worker that was just woken on this one, which may be
+    /// kept by a handler for any time. The runtime holds the task that was woken last for the thread
+    /// that woke it and lets the others take the rest, so one more task is started, which does nothing.
+    /// It has to be a new one: a task that waits to be polled is not woken again.
+    fn nudge(&self) {
+        if let Some(nudge) = self.nudge.get() {
+            nudge();
+        }
     }
 
     /// The other queues, the next one first.
@@ -165,29 +201,62 @@ impl ReadySet {
 
     /// The poll of a worker begins, on this thread.
     pub(crate) fn enter(&self, worker: usize, waker: &Waker) {
-        here::set(self.address(), worker);
         if let Some(own) = self.queues.get(worker) {
             let known = own.waker.get_or_init(|| waker.clone());
             debug_assert!(known.will_wake(waker), "a worker stays with its task");
         }
+        match here::enter(self.address(), worker, waker) {
+            Stranded::Nobody => {}
+            Stranded::Woken => self.nudge(),
+            Stranded::Deferred(other) => {
+                if self.nudge.get().is_some() {
+                    other.wake();
+                    self.nudge();
+                }
+            }
+        }
+    }
+
+    /// The poll of a worker is over.
+    #[expect(clippy::unused_self, reason = "the other half of `enter`")]
+    pub(crate) fn leave(&self) {
+        here::leave();
     }
 
     /// The worker goes on with a gate it had in hand.
     pub(crate) fn go_on(&self, worker: usize) {
-        self.set(worker, Attention::Polled);
+        let Some(own) = self.queues.get(worker) else {
+            return;
+        };
+        let mut local = own.local.lock();
+        if local.attention == Attention::Closed {
+            return;
+        }
+        let offer = !local.jobs.is_empty();
+        local.attention = if offer {
+            Attention::Offered
+        } else {
+            Attention::Polled
+        };
+        drop(local);
+        if offer {
+            // EX-3: as in `pop`.
+            self.ask_for_help(worker);
+        }
     }
 
-    /// The poll is over and the worker has made sure that another one follows.
-    pub(crate) fn pause(&self, worker: usize) {
-        self.set(worker, Attention::Coming);
-    }
-
-    fn set(&self, worker: usize, attention: Attention) {
+    /// The poll is over and the worker has made sure that another one follows, in which it looks after
+    /// others if it `helps`.
+    pub(crate) fn pause(&self, worker: usize, helps: bool) {
         if let Some(own) = self.queues.get(worker) {
             let mut local = own.local.lock();
-            if local.attention != Attention::Closed {
-                local.attention = attention;
-            }
+            local.attention = match local.attention {
+                Attention::Closed => Attention::Closed,
+                // Called meanwhile: that stands.
+                Attention::Called => Attention::Called,
+                _ if helps => Attention::Called,
+                _ => Attention::Coming,
+            };
         }
     }
 
@@ -198,6 +267,7 @@ impl ReadySet {
         let own = self.queues.get(worker)?;
         let mut local = own.local.lock();
         if let Some(job) = local.jobs.pop_front() {
+            let called = local.attention == Attention::Called;
             let offer = local.attention != Attention::Offered && !local.jobs.is_empty();
             local.attention = if offer || local.attention == Attention::Offered {
                 Attention::Offered
@@ -208,6 +278,9 @@ impl ReadySet {
             if offer {
                 // EX-3: what waits behind this gate must not wait for its handler while others sleep.
                 self.ask_for_help(worker);
+            }
+            if called {
+                self.pass_call_on(worker);
             }
             return Some(job);
         }
@@ -247,7 +320,9 @@ impl ReadySet {
                 self.helped(at);
             }
             if job.is_some() {
-                self.set(worker, Attention::Polled);
+                // What entered its own queue meanwhile must not wait for a gate of another.
+                self.go_on(worker);
+                self.pass_call_on(worker);
                 return job;
             }
         }
@@ -277,9 +352,6 @@ impl ReadySet {
             drop(local);
             queue.wake();
         }
-        if let Some(nudge) = self.nudge.get() {
-            nudge.wake_by_ref();
-        }
         all
     }
 
@@ -302,37 +374,4 @@ impl fmt::Debug for ReadySet {
             .field("workers", &self.queues.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Which worker was polled last on this thread: a hint about where a gate is close to the caches that
-/// filled it, and nothing more. No result depends on it, only how far a gate travels.
-#[cfg(not(any(loom, shuttle)))]
-mod here {
-    use std::cell::Cell;
-
-    thread_local! {
-        /// The address of the ready set, so that two engines do not take each other's hint.
-        static HERE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    }
-
-    #[inline]
-    pub(super) fn worker(set: usize) -> Option<usize> {
-        let (of, worker) = HERE.try_with(Cell::get).unwrap_or((0, 0));
-        (of == set).then_some(worker)
-    }
-
-    pub(super) fn set(set: usize, worker: usize) {
-        // A thread that is ending has no use for a hint.
-        HERE.try_with(|here| here.set((set, worker))).ok();
-    }
-}
-
-/// The model checkers run all threads of a model on one thread.
-#[cfg(any(loom, shuttle))]
-mod here {
-    pub(super) fn worker(_: usize) -> Option<usize> {
-        None
-    }
-
-    pub(super) fn set(_: usize, _: usize) {}
 }

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::core::{ATTENTION, Admission, After, Core, Line, Schedule, WAITING};
@@ -81,7 +81,7 @@ pub(crate) async fn wait<O: Owner>(
                 reason,
             });
         }
-        Err((_, Place::Reserved(..))) => return Ok(()),
+        Err((_, Place::Reserved(..) | Place::Tick)) => return Ok(()),
     }
     let in_line = InLine {
         core: Arc::clone(core),
@@ -96,6 +96,18 @@ pub(crate) async fn wait<O: Owner>(
         }),
         _ => Ok(()),
     }
+}
+
+/// A tick found no room: `mark` stands in line for it and is woken, or dropped, once it leaves the line.
+#[cold]
+pub(crate) fn mark<O: Owner>(core: &Arc<Core<O>>, mark: Waker) {
+    let waiter = Waiter {
+        cell: WaitCell::new(),
+        place: Place::Tick,
+    };
+    *waiter.cell.0.lock() = WaitState::Waiting(Some(mark));
+    // Not taken in by a lane that ends: dropped here.
+    drop(get_in_line(core, waiter, Wanted::Application));
 }
 
 async fn decided<O: Owner>(cell: &WaitCell<O>) -> WaitState<O> {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
+use std::task::{Poll, Wake, Waker};
 
 use crate::core::{Admission, Core};
 use crate::error::Refusal;
@@ -16,6 +16,7 @@ use crate::jobs::{JobPermit, JobSource};
 use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick};
+use crate::submit;
 use crate::sync::Mutex;
 use crate::time::{Clock, Monotonic};
 use crate::timer::{
@@ -30,11 +31,36 @@ pub(crate) struct TimerKey(u64);
 pub(crate) trait TickSink: Send + Sync {
     /// One attempt that never waits.
     fn offer(self: Arc<Self>, tick: Tick, end: TickEnd) -> Result<(), Refusal>;
+
+    /// Stands in line for a tick that found no room; the mark is woken or dropped when it leaves.
+    fn stand_in_line(self: Arc<Self>, mark: Waker);
 }
 
 impl<O: Owner> TickSink for Core<O> {
     fn offer(self: Arc<Self>, tick: Tick, end: TickEnd) -> Result<(), Refusal> {
         self.submit_tick(tick, end)
+    }
+
+    fn stand_in_line(self: Arc<Self>, mark: Waker) {
+        submit::mark(&self, mark);
+    }
+}
+
+/// Stands in the line of a lane for a tick (EX-242). However it leaves the line, the timer looks again.
+struct InLine {
+    timers: Weak<TimersInner>,
+    key: TimerKey,
+}
+
+impl Wake for InLine {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        if let Some(timers) = self.timers.upgrade() {
+            timers.room(self.key);
+        }
     }
 }
 
@@ -72,6 +98,8 @@ struct Registration {
     admit_until: Option<Monotonic>,
     /// EX-232: bumped when the tick that is queued must not run.
     cancelled: Cancelled,
+    /// EX-242: the tick is due and an [`InLine`] stands for it in the line of its lane.
+    in_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +205,7 @@ impl Timers {
             armed,
             admit_until,
             cancelled,
+            in_line: false,
         };
         state.timers.insert(key, registration);
         state.arm(key, at);
@@ -224,7 +253,7 @@ impl Timers {
     /// Queues every tick that is due at `now`, in the order of their deadlines, each under a permit of
     /// `source` if there is one (EX-127). A tick without a permit or a place stays where it is, is
     /// coalesced by its policy and blocks nobody (EX-242): without a permit until [`Timers::run`] gets
-    /// one for it, without a place until its next nominal tick.
+    /// one for it, without a place until its turn in the line for room has come and it is due again.
     pub fn fire(&self, now: Monotonic, source: Option<&mut JobSource>) {
         let mut source = source;
         let mut due = Vec::new();
@@ -364,8 +393,21 @@ impl TimersInner {
             state: EndState::Queued,
             permit,
         };
-        match sink.offer(tick, end) {
+        match Arc::clone(&sink).offer(tick, end) {
             Ok(()) => {}
+            Err(reason) if reason.is_full() => {
+                let mut state = self.state.lock();
+                let waits = state.timers.get_mut(&key).is_some_and(|timer| {
+                    // Who stands in line already keeps the place.
+                    !std::mem::replace(&mut timer.in_line, true)
+                });
+                state.arm(key, None);
+                drop(state);
+                if waits {
+                    let timers = Arc::downgrade(self);
+                    sink.stand_in_line(Waker::from(Arc::new(InLine { timers, key })));
+                }
+            }
             Err(reason) => {
                 let mut state = self.state.lock();
                 let gone = if matches!(reason, Refusal::Ended | Refusal::ShuttingDown) {
@@ -382,6 +424,20 @@ impl TimersInner {
                 drop(gone);
             }
         }
+    }
+
+    /// The mark of a timer left the line of its lane: its tick is due now.
+    fn room(&self, key: TimerKey) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let due = state.timers.get_mut(&key).is_some_and(|timer| {
+            std::mem::take(&mut timer.in_line) && timer.machine.next_deadline().is_some()
+        });
+        if due {
+            state.arm(key, Some(now));
+        }
+        drop(state);
+        self.changed.notify_one();
     }
 
     pub(crate) fn started(&self, key: TimerKey, tick: &mut Tick) -> bool {

@@ -74,6 +74,12 @@ impl Worker {
     /// has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.shared.ready.enter(self.index, cx.waker());
+        let polled = self.serve(cx);
+        self.shared.ready.leave();
+        polled
+    }
+
+    fn serve(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.current.is_some() {
             self.shared.ready.go_on(self.index);
         }
@@ -103,7 +109,7 @@ impl Worker {
                 continue;
             }
             if self.after == AfterPoll::Pause {
-                self.shared.ready.pause(self.index);
+                self.shared.ready.pause(self.index, false);
                 let_others_run(cx);
                 return Poll::Pending;
             }
@@ -116,7 +122,7 @@ impl Worker {
             }
             self.helps = self.shared.ready.is_help_wanted(self.index);
             if self.lingers() || self.helps {
-                self.shared.ready.pause(self.index);
+                self.shared.ready.pause(self.index, self.helps);
                 cx.waker().wake_by_ref();
             } else if self.shared.is_stopped() {
                 // Stopping wakes everybody after it is set, so it is seen here or there.
@@ -229,6 +235,7 @@ impl Worker {
 fn let_others_run(cx: &mut Context<'_>) {
     #[cfg(not(any(loom, shuttle)))]
     if pin!(tokio::task::yield_now()).poll(cx).is_pending() {
+        crate::here::defer(cx.waker());
         return;
     }
     cx.waker().wake_by_ref();

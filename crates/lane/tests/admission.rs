@@ -13,7 +13,7 @@ mod support;
 use std::time::Duration;
 
 use spotlane_lane::{AskError, Connection, Fifo, FifoLimits, GateUse, LaneLimits, Refusal};
-use support::{ActorLane, Bench, Client, Step, settle};
+use support::{ActorLane, Bench, Client, Step, running, settle};
 
 fn two_items() -> LaneLimits {
     LaneLimits::DEFAULT
@@ -232,9 +232,7 @@ async fn an_oversized_item_is_accepted_alone() {
 async fn transfers_are_never_refused() {
     let bench = Bench::new();
     let spot = bench.spot_with(two_items(), GateUse::Shared);
-    let (wait, release) = Step::wait("spot");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "spot").await;
     let members: Vec<ActorLane> = (0..3).map(|_| bench.member_of(&spot)).collect();
     for member in &members {
         member.enqueue(Step::Note("member")).unwrap();

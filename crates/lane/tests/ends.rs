@@ -11,7 +11,7 @@ use spotlane_lane::{
     Monotonic, Owner, Refusal, SealError, Session, Spot, Turn, WaitsUnder, Yielding,
 };
 
-use support::{Bench, Scripted, Step, settle};
+use support::{Bench, Scripted, Step, running, settle};
 
 /// EX-170, EX-171, EX-172, EX-176, EX-181, EX-182, EX-183, EX-184, EX-185, EX-186, EX-187: what does
 /// compile. The other half, what must not, stands beside each policy as a doc test.
@@ -66,9 +66,7 @@ async fn work_of_a_member_that_opens_before_its_spot_is_not_lost() {
 async fn a_close_withdraws_a_requested_seal() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Own);
-    let (step, release) = Step::wait("a");
-    assert!(spot.enqueue(step).is_ok());
-    settle().await;
+    let release = running(&spot, "a").await;
     let lane = spot.clone();
     let request = tokio::task::spawn(async move { lane.request_seal().await.err() });
     settle().await;

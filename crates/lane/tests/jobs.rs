@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 use spotlane_lane::{
     FifoLimits, JobQueue, JobQueueError, JobQueueProfile, JobQueueSettings, LaneLimits, Pressure,
 };
-use support::{Bench, Step, settle};
+use support::{Bench, Step, running, settle};
 
 fn queue(jobs: u64) -> JobQueue {
     JobQueue::new(JobQueueSettings::manual(jobs).unwrap())
@@ -168,9 +168,7 @@ async fn control_work_goes_on_without_a_free_permit() {
     let bench = Bench::new();
     let jobs = queue(1);
     let actor = bench.actor();
-    let (wait, release) = Step::wait("first");
-    actor.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&actor, "first").await;
     let permit = jobs.source().reserve().await;
     actor.enqueue_job(permit, Step::Note("job"), 0).unwrap();
     assert!(jobs.source().try_reserve().is_none());

@@ -14,7 +14,7 @@ use spotlane_lane::{
     ActorDelivery, AskError, Captured, Fifo, GateUse, JobQueue, JobQueueSettings, LaneLimits,
     Owner, Refusal, Saved, SealError, SealGuard, Spot,
 };
-use support::{Bench, Scripted, Step, settle};
+use support::{Bench, Scripted, Step, running, settle};
 
 fn names<'a, O: Owner<Item = Step>>(
     captured: impl Iterator<Item = Captured<'a, O>>,
@@ -116,9 +116,7 @@ async fn a_seal_waits_for_suspended_turns() {
 async fn a_withdrawn_request_changes_nothing() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Shared);
-    let (wait, release) = Step::wait("w");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "w").await;
     let request = tokio::spawn({
         let spot = spot.clone();
         async move { drop(spot.request_seal().await) }
@@ -187,9 +185,7 @@ async fn members_are_covered_by_the_seal_of_their_spot() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Shared);
     let (one, two) = (bench.member_of(&spot), bench.member_of(&spot));
-    let (wait, release) = Step::wait("w");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "w").await;
     one.enqueue(Step::Note("one-a")).unwrap();
     one.enqueue(Step::Note("one-b")).unwrap();
     spot.enqueue(Step::Note("spot")).unwrap();
@@ -325,9 +321,7 @@ async fn a_sealed_unit_keeps_one_permit() {
     let jobs = JobQueue::new(JobQueueSettings::manual(4).unwrap());
     let mut source = jobs.source();
     let spot = bench.spot(GateUse::Shared);
-    let (wait, release) = Step::wait("w");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "w").await;
     for _ in 0..3 {
         spot.enqueue_job(source.reserve().await, Step::Note("n"), 0)
             .unwrap();
@@ -355,9 +349,7 @@ async fn waiters_are_diverted_by_a_seal() {
     let bench = Bench::new();
     let limits = LaneLimits::DEFAULT.application(spotlane_lane::FifoLimits::new(1, 1 << 20));
     let spot = bench.spot_with(limits, GateUse::Shared);
-    let (wait, release) = Step::wait("w");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "w").await;
     let mut waiting = Vec::new();
     for name in ["x", "y"] {
         let spot = spot.clone();

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{
-    Clock, GateUse, JobQueue, JobQueueSettings, Monotonic, OnTickError, OverrunPolicy, TimerError,
-    TimerSettings, Timers,
+    Clock, FifoLimits, GateUse, JobQueue, JobQueueSettings, LaneLimits, Monotonic, OnTickError,
+    OverrunPolicy, TimerError, TimerSettings, Timers,
 };
-use support::{Bench, Step, settle};
+use support::{Bench, Step, running, settle};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -38,9 +38,7 @@ async fn at(bench: &Bench, timers: &Timers, by: u32) {
 
 /// Holds the lane for so long, so that ticks come late.
 async fn busy(bench: &Bench, spot: &support::SpotLane, timers: &Timers, ms: u32) {
-    let (wait, release) = Step::wait("busy");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(spot, "busy").await;
     for _ in 0..ms / 5 {
         at(bench, timers, 5).await;
     }
@@ -117,9 +115,7 @@ async fn at_most_one_tick_is_queued() {
     let bench = Bench::new();
     let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
     timers.register(&spot, "t", every(10, OverrunPolicy::SkipLateTicks));
-    let (wait, release) = Step::wait("busy");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "busy").await;
     for _ in 0..5 {
         at(&bench, &timers, 10).await;
     }
@@ -161,9 +157,7 @@ async fn a_new_generation_starts_again() {
     let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
     timers.register(&spot, "t", every(10, OverrunPolicy::SkipLateTicks));
     at(&bench, &timers, 10).await;
-    let (wait, release) = Step::wait("busy");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "busy").await;
     at(&bench, &timers, 10).await;
     timers.register(&spot, "t", every(20, OverrunPolicy::SkipLateTicks));
     release.send(()).unwrap();
@@ -270,9 +264,7 @@ async fn a_queued_tick_is_captured() {
     let bench = Bench::new();
     let (spot, timers) = (bench.spot(GateUse::Own), timers(&bench));
     timers.register(&spot, "t", every(10, OverrunPolicy::SkipLateTicks));
-    let (wait, release) = Step::wait("w");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "w").await;
     at(&bench, &timers, 10).await;
     let request = tokio::spawn({
         let spot = spot.clone();
@@ -311,6 +303,45 @@ async fn the_scheduler_fires_on_time() {
     }
     assert_eq!(bench.log.text(), "t:1/1+0 t:1/1+0 t:2/2+0 t:2/2+0");
     scheduler.abort();
+}
+
+/// EX-242, EX-101: a tick that found its lane full is due when there is room, not a period later.
+#[tokio::test(start_paused = true)]
+async fn a_tick_without_room_waits_for_the_room_only() {
+    let bench = Bench::new();
+    let one = LaneLimits::DEFAULT.application(FifoLimits::new(1, 1 << 20));
+    let spot = bench.spot_with(one, GateUse::Own);
+    let timers = timers(&bench);
+    timers.register(&spot, "t", every(3_600_000, OverrunPolicy::default()));
+    let release = running(&spot, "busy").await;
+    bench.clock.advance(MS * 3_600_000);
+    let running = timers.clone();
+    let task = tokio::task::spawn(async move { running.run(None).await });
+    settle().await;
+    assert_eq!(bench.log.text(), "busy(");
+    release.send(()).unwrap();
+    settle().await;
+    assert_eq!(bench.log.text(), "busy( )busy t:1/1+0");
+    task.abort();
+}
+
+/// EX-242, EX-112: a tick that waits for room ends with its lane.
+#[tokio::test]
+async fn a_tick_that_waits_for_room_ends_with_its_lane() {
+    let bench = Bench::new();
+    let one = LaneLimits::DEFAULT.application(FifoLimits::new(1, 1 << 20));
+    let spot = bench.spot_with(one, GateUse::Own);
+    let timers = timers(&bench);
+    timers.register(&spot, "t", every(10, OverrunPolicy::default()));
+    let release = running(&spot, "busy").await;
+    at(&bench, &timers, 10).await;
+    assert_eq!(timers.next_deadline(), None);
+    assert_eq!(spot.try_close(), Ok(()));
+    at(&bench, &timers, 0).await;
+    release.send(()).unwrap();
+    spot.await_quiescence().await;
+    assert_eq!(bench.log.text(), "busy( )busy");
+    assert_eq!(timers.next_deadline(), None);
 }
 
 /// EX-127, EX-242: a tick that found no permit gets the next one, without waiting for its next period.

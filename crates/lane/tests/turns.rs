@@ -16,7 +16,7 @@ use std::time::Duration;
 use spotlane_lane::{
     AskError, FifoLimits, GateUse, LaneLimits, SpotCoordinator, SpotMode, TimerTarget, TurnKind,
 };
-use support::{Bench, Scripted, Step, settle};
+use support::{Bench, Scripted, Step, running, settle};
 
 /// EX-9, EX-28: nothing runs on the submitting task, not even for an idle lane.
 #[tokio::test]
@@ -215,9 +215,7 @@ async fn members_and_spot_share_one_gate() {
     let bench = Bench::with_workers(2);
     let spot = bench.spot(GateUse::Shared);
     let (one, two) = (bench.member_of(&spot), bench.member_of(&spot));
-    let (wait, release) = Step::wait("one");
-    one.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&one, "one").await;
     two.enqueue(Step::Note("two")).unwrap();
     spot.enqueue(Step::Note("spot")).unwrap();
     two.enqueue(Step::Note("two-again")).unwrap();
@@ -241,9 +239,7 @@ async fn per_actor_gates_do_not_wait_for_each_other() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Own);
     let (one, two) = (bench.actor(), bench.actor());
-    let (wait, release) = Step::wait("one");
-    one.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&one, "one").await;
     two.enqueue(Step::Note("two")).unwrap();
     spot.enqueue(Step::Note("spot")).unwrap();
     settle().await;
@@ -425,9 +421,7 @@ async fn a_failing_handler_discards_its_barriers() {
 async fn barriers_run_in_order_of_registration() {
     let bench = Bench::new();
     let spot = bench.spot(GateUse::Own);
-    let (wait, release) = Step::wait("now");
-    spot.enqueue(wait).unwrap();
-    settle().await;
+    let release = running(&spot, "now").await;
     spot.enqueue(Step::Note("a")).unwrap();
     spot.enqueue_lifecycle(Step::Note("l")).unwrap();
     spot.enqueue_barrier_next(Step::Note("b1")).unwrap();

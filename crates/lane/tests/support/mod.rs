@@ -365,6 +365,20 @@ impl Bench {
     }
 }
 
+/// Has the lane run a handler that waits, with its gate, until it is released.
+pub(crate) async fn running<P: LanePolicy>(
+    lane: &Lane<Scripted<P>>,
+    name: &'static str,
+) -> Release
+where
+    Yielding: WaitsUnder<P>,
+{
+    let (wait, release) = Step::wait(name);
+    lane.enqueue(wait).unwrap();
+    settle().await;
+    release
+}
+
 /// Lets everything run that can run without the test doing anything.
 pub(crate) async fn settle() {
     for _ in 0..50 {

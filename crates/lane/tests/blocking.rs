@@ -1,0 +1,122 @@
+//! Handlers that block their thread instead of waiting: they keep a worker, and nothing else.
+
+#![expect(clippy::disallowed_methods, reason = "tests own the tasks they spawn")]
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use spotlane_lane::{
+    ActorDelivery, Engine, GateUse, HandlerError, KeepGate, Kind, Lane, LaneLimits, Monotonic,
+    Owner, Turn,
+};
+
+/// A handler that nobody meets gives up after this time, and the test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+const ROUNDS: usize = 30;
+
+enum Meeting {
+    /// Blocks its thread until so many others came.
+    Wait(mpsc::Receiver<()>, usize),
+    Come(mpsc::Sender<()>),
+}
+
+struct Blocking;
+
+impl Owner for Blocking {
+    type Policy = ActorDelivery;
+    type Waits = KeepGate;
+    type Item = Meeting;
+    type Reply = bool;
+
+    async fn handle(_: &mut Turn<'_, Self>, meeting: Meeting) -> Result<bool, HandlerError> {
+        Ok(match meeting {
+            Meeting::Wait(others, count) => {
+                (0..count).all(|_| others.recv_timeout(PATIENCE).is_ok())
+            }
+            Meeting::Come(other) => other.send(()).is_ok(),
+        })
+    }
+}
+
+fn engine(workers: usize) -> (Engine, Kind<Blocking>) {
+    let clock = Arc::new(|| Monotonic::ORIGIN);
+    let runtime = tokio::runtime::Handle::current();
+    let workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN);
+    let engine = Engine::start(&runtime, workers, clock);
+    let kind = engine.kind(LaneLimits::DEFAULT, GateUse::Own);
+    (engine, kind)
+}
+
+/// One gate blocks until the other has run `count` items. All enter from one task of the runtime, and
+/// with it the queue of one worker.
+async fn meet(waits: Lane<Blocking>, comes: Lane<Blocking>, count: usize) -> bool {
+    let both = tokio::task::spawn(async move {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..count / 2 {
+            assert!(comes.enqueue(Meeting::Come(sender.clone())).is_ok());
+        }
+        let waited = waits.ask(Meeting::Wait(receiver, count));
+        let came = async {
+            for _ in count / 2..count {
+                assert!(comes.enqueue(Meeting::Come(sender.clone())).is_ok());
+            }
+        };
+        tokio::join!(waited, came).0
+    });
+    matches!(both.await, Ok(Ok(true)))
+}
+
+/// EX-3, EX-70: a gate that waits behind a handler which keeps its worker busy goes to another worker,
+/// wherever it was entered from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_gate_behind_a_blocking_handler_goes_to_another_worker() {
+    let (_engine, kind) = engine(2);
+    for round in 0..ROUNDS {
+        assert!(
+            meet(kind.lane(Blocking), kind.lane(Blocking), 1).await,
+            "round {round}"
+        );
+    }
+}
+
+/// EX-3, EX-70: with as many threads as workers there is one left of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_threads_are_enough_for_a_blocking_handler() {
+    let (_engine, kind) = engine(2);
+    for round in 0..ROUNDS {
+        assert!(
+            meet(kind.lane(Blocking), kind.lane(Blocking), 1).await,
+            "round {round}"
+        );
+    }
+}
+
+/// EX-3, EX-70: a gate with so much work that its worker lets others go first in between is not
+/// stranded on the thread that a handler then keeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_row_of_items_goes_on_beside_a_blocking_handler() {
+    let (_engine, kind) = engine(2);
+    for round in 0..ROUNDS {
+        assert!(
+            meet(kind.lane(Blocking), kind.lane(Blocking), 400).await,
+            "round {round}"
+        );
+    }
+}
+
+/// EX-3, EX-70: three of four workers are kept by handlers; the last one serves the rest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_last_free_worker_serves_everybody() {
+    let (_engine, kind) = engine(4);
+    for round in 0..ROUNDS {
+        let pairs: Vec<_> = (0..3)
+            .map(|_| meet(kind.lane(Blocking), kind.lane(Blocking), 100))
+            .map(tokio::task::spawn)
+            .collect();
+        for pair in pairs {
+            assert!(matches!(pair.await, Ok(true)), "round {round}");
+        }
+    }
+}
