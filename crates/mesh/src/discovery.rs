@@ -94,7 +94,10 @@ impl Roster {
     }
 
     fn all(&self) -> Nodes {
-        self.nodes.values().map(|known| known.node.clone()).collect()
+        self.nodes
+            .values()
+            .map(|known| known.node.clone())
+            .collect()
     }
 
     /// A complete list. Gives the nodes to be connected to.

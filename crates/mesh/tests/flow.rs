@@ -108,7 +108,11 @@ async fn two_busy_peers_take_turns() {
     while left.iter().all(|left| *left > 0) {
         let from = node.record().await.from;
         left[usize::from(from == links[1])] -= 1;
-        run = if last.as_ref() == Some(&from) { run + 1 } else { 1 };
+        run = if last.as_ref() == Some(&from) {
+            run + 1
+        } else {
+            1
+        };
         longest = longest.max(run);
         last = Some(from);
     }
