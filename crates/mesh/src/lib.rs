@@ -55,12 +55,12 @@ mod tracked;
 
 pub use clock::MeshClock;
 pub use config::{Bounds, MeshConfig, NodeIdentity};
+pub use discovery::{Directory, DiscoverySettings, discover};
 pub use error::{
     BulkError, ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError,
     SendError, StartError,
 };
 pub use inbound::{Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
-pub use discovery::{Directory, DiscoverySettings, discover};
 pub use intent::{DiscoveredNode, PeerIntent};
 pub use link::Asked;
 pub use mesh::{Mesh, PeerInfo};

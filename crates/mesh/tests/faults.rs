@@ -1,6 +1,6 @@
 //! What a peer or the network may do to a link: it ends with a named reason, every request ends once,
 //! and other links go on.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test tells enough")]
+#![expect(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
 
@@ -43,7 +43,13 @@ async fn a_killed_peer_ends_its_requests_and_nothing_else() {
     }
     let reason = node.lost().await;
     assert!(
-        matches!(&reason, LostReason::Ended(EndReason::Lane { end: ConnectionEnd::Closed(_), .. })),
+        matches!(
+            &reason,
+            LostReason::Ended(EndReason::Lane {
+                end: ConnectionEnd::Closed(_),
+                ..
+            })
+        ),
         "{reason:?}"
     );
     let refused = link.submit(node_send("x")).unwrap_err();
@@ -87,14 +93,21 @@ async fn a_clock_that_jumps_costs_a_reconnect_at_most() {
     let clock = fast();
     let config = MeshConfig::new(identity("a", 1)).clock(clock.clone());
     let mut a = start(config, echoing()).await;
-    let config = MeshConfig::new(identity("b", 2)).clock(fast()).peer(a.intent());
+    let config = MeshConfig::new(identity("b", 2))
+        .clock(fast())
+        .peer(a.intent());
     let b = start(config, echoing()).await;
     b.admitted("a").await;
     a.admitted("b").await;
     clock.jump(3600 * SECOND);
     let mut tries = 0;
     // An acknowledgement that is on its way saves the link; without one it is lost, and dialled again.
-    while b.mesh.request(&rid("a"), node_request(1, "x"), 600 * SECOND).await.is_err() {
+    while b
+        .mesh
+        .request(&rid("a"), node_request(1, "x"), 600 * SECOND)
+        .await
+        .is_err()
+    {
         tries += 1;
         assert!(tries < 100, "it comes back");
         b.gone("a").await;
@@ -195,7 +208,10 @@ async fn each_violation_ends_its_link_by_name() {
         (b"\x5A\x02\0\0\0\0\0\0".to_vec(), Refusal::VersionMismatch),
         (b"\x5A\x01\x20\0\0\0\0\0".to_vec(), Refusal::FlagsInvalid),
         (b"\x5A\x01\0\x01\0\0\0\0".to_vec(), Refusal::FlagsInvalid),
-        (frame(CONTROL | MORE, b"\x07").to_vec(), Refusal::FlagsInvalid),
+        (
+            frame(CONTROL | MORE, b"\x07").to_vec(),
+            Refusal::FlagsInvalid,
+        ),
         (oversized, Refusal::BodyTooLarge),
         (frame(CONTROL, b"\x04").to_vec(), Refusal::DuplicateReady),
     ] {
@@ -229,9 +245,18 @@ async fn a_broken_handshake_is_a_diagnostic() {
     };
     for (bytes, refusal) in [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Refusal::HelloTooLarge),
-        (frame(CONTROL, b"\x01\x05\x01a").to_vec(), Refusal::SocketTypeMismatch),
-        ([hello("raw"), frame(0, b"data")].concat(), Refusal::DataBeforeReady),
-        ([hello("raw"), ready("raw", Pair { id: 0, ..pair }, 0)].concat(), Refusal::PairMetadataInvalid),
+        (
+            frame(CONTROL, b"\x01\x05\x01a").to_vec(),
+            Refusal::SocketTypeMismatch,
+        ),
+        (
+            [hello("raw"), frame(0, b"data")].concat(),
+            Refusal::DataBeforeReady,
+        ),
+        (
+            [hello("raw"), ready("raw", Pair { id: 0, ..pair }, 0)].concat(),
+            Refusal::PairMetadataInvalid,
+        ),
     ] {
         let mut raw = Raw::connect(common::raw::address(&node)).await;
         raw.write(&bytes).await;
@@ -264,7 +289,9 @@ async fn a_duplicate_lane_and_a_foreign_identity_are_closed() {
         let mut node = Node::alone("node", watch()).await;
         let mut peer = RawPeer::admitted(&node, "raw").await;
         let mut third = Raw::connect(common::raw::address(&node)).await;
-        third.write(&[hello(id), ready(id, pair, COMPLETION)].concat()).await;
+        third
+            .write(&[hello(id), ready(id, pair, COMPLETION)].concat())
+            .await;
         assert_eq!(node.lost().await, LostReason::NotJoined(why));
         assert_eq!(third.error().await, None);
         assert_eq!(peer.application.error().await, None);
@@ -286,7 +313,10 @@ async fn a_second_pair_of_one_identity_stands_by() {
     second.say_hello().await;
     assert_eq!(node.mesh.link(&rid("raw")), Some(kept.clone()));
     drop(first);
-    assert!(matches!(node.lost().await, LostReason::Ended(EndReason::Lane { .. })));
+    assert!(matches!(
+        node.lost().await,
+        LostReason::Ended(EndReason::Lane { .. })
+    ));
     let resumed = node.admitted("raw").await;
     assert_ne!(resumed, kept);
     resumed.submit(node_send("now here")).unwrap();
@@ -312,7 +342,12 @@ async fn a_simultaneous_dial_leaves_one_link() {
         for (from, to) in [(&a, "b"), (&b, "a")] {
             let mut tries = 0;
             // While the two links are sorted out, a request may find its link ended.
-            while from.mesh.request(&rid(to), node_request(1, "x"), 10 * SECOND).await.is_err() {
+            while from
+                .mesh
+                .request(&rid(to), node_request(1, "x"), 10 * SECOND)
+                .await
+                .is_err()
+            {
                 tries += 1;
                 assert!(tries < 1000, "one link stays");
                 from.admitted(to).await;
@@ -372,7 +407,10 @@ async fn a_flood_before_admission_ends_its_link() {
     for _ in 0..1025 {
         peer.application.write(&record).await;
     }
-    assert_eq!(node.link_end().await, LostReason::Ended(EndReason::HeldTooMuch));
+    assert_eq!(
+        node.link_end().await,
+        LostReason::Ended(EndReason::HeldTooMuch)
+    );
 }
 
 /// TR-52, TR-88: a peer that asks and never reads the answers: it is not read any more, or ended, and

@@ -1,5 +1,10 @@
 //! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test tells enough")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::result_large_err,
+    clippy::unwrap_used,
+    reason = "tasks of a test end with it, and a host may give a record back"
+)]
 
 mod common;
 
@@ -104,7 +109,11 @@ async fn two_busy_peers_take_turns() {
     while left.iter().all(|left| *left > 0) {
         let from = node.record().await.from;
         left[usize::from(from == links[1])] -= 1;
-        run = if last.as_ref() == Some(&from) { run + 1 } else { 1 };
+        run = if last.as_ref() == Some(&from) {
+            run + 1
+        } else {
+            1
+        };
         longest = longest.max(run);
         last = Some(from);
     }
@@ -151,14 +160,19 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
     });
     let mut passed = 0;
     while !transfer.is_finished() {
-        let reply = link.request(node_request(1, vec![1; 64]), 10 * SECOND).await.unwrap();
+        let reply = link
+            .request(node_request(1, vec![1; 64]), 10 * SECOND)
+            .await
+            .unwrap();
         assert!(reply.payload.is_some());
         passed += 1;
     }
     assert_eq!(transfer.await.unwrap(), Written::Taken);
     // With everything in one queue it would be one for each 16 MiB, 4 in all.
     assert!(passed > 20, "{passed}");
-    link.request(node_request(2, "behind"), 10 * SECOND).await.unwrap();
+    link.request(node_request(2, "behind"), 10 * SECOND)
+        .await
+        .unwrap();
     while seen.load(Ordering::SeqCst) < u64::try_from(chunks).unwrap() {
         tokio::task::yield_now().await;
     }
@@ -324,7 +338,9 @@ fn tls(of: &Authority, believes: &Authority, clients: ClientCertificate) -> TlsS
 fn secured(name: &str, run: u64, settings: TlsSettings) -> MeshConfig {
     let mut identity = identity(name, run);
     identity.descriptor.security_identity = SecurityIdentity::new("mesh.test").unwrap();
-    let config = MeshConfig::new(identity).listen("tls://127.0.0.1:0").unwrap();
+    let config = MeshConfig::new(identity)
+        .listen("tls://127.0.0.1:0")
+        .unwrap();
     config.tls(settings)
 }
 
@@ -337,10 +353,15 @@ async fn records_travel_under_tls() {
     let b = start(secured("b", 2, settings()).peer(a.intent()), echoing()).await;
     let link = b.admitted("a").await;
     let large = Bytes::from(vec![9; 3_000_000]);
-    let reply = link.request(node_request(1, large.clone()), 10 * SECOND).await.unwrap();
+    let reply = link
+        .request(node_request(1, large.clone()), 10 * SECOND)
+        .await
+        .unwrap();
     assert_eq!(reply.payload, Some(payload(large)));
     for number in 0..1000_u32 {
-        link.send(node_send(number.to_be_bytes().to_vec()), None).await.unwrap();
+        link.send(node_send(number.to_be_bytes().to_vec()), None)
+            .await
+            .unwrap();
     }
     for number in 0..1000_u32 {
         assert_eq!(body(&a.record().await.record)[..], number.to_be_bytes());
@@ -361,21 +382,56 @@ async fn a_failed_tls_handshake_is_a_diagnostic() {
     let plain = MeshConfig::new(identity("c", 4));
     for config in [
         secured("b", 2, tls(&ours, &foreign, required)).peer(a.intent()),
-        MeshConfig::new(identity("b", 3)).tls(without).peer(a.intent()),
+        MeshConfig::new(identity("b", 3))
+            .tls(without)
+            .peer(a.intent()),
         plain.peer(
-            PeerIntent::manual(&a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"), None)
-                .unwrap(),
+            PeerIntent::manual(
+                &a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"),
+                None,
+            )
+            .unwrap(),
         ),
     ] {
         let b = start(config, watch()).await;
         // More than one, so the dialler has come back.
         for _ in 0..3 {
             let diagnostic = a.diagnostic().await;
-            assert!(matches!(diagnostic, Diagnostic::NotSecured { .. }), "{diagnostic:?}");
+            assert!(
+                matches!(diagnostic, Diagnostic::NotSecured { .. }),
+                "{diagnostic:?}"
+            );
         }
         assert!(a.mesh.peers().is_empty() && b.mesh.peers().is_empty());
         drop(b);
         // What the last one left behind is not for the next one.
         while a.seen.try_recv().is_ok() {}
     }
+}
+
+/// TR-37, TR-56: an endpoint that nobody listens on is dialled again and again, and delays no shutdown.
+#[tokio::test]
+async fn an_unreachable_endpoint_is_tried_again_and_holds_nothing_up() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", free.local_addr().unwrap());
+    drop(free);
+    let intent = PeerIntent::manual(&endpoint, None).unwrap();
+    let config = MeshConfig::new(identity("a", 1)).clock(common::fast());
+    let mut a = start(config.peer(intent), watch()).await;
+    let mut tries = 0;
+    while tries < 5 {
+        if let Diagnostic::NotDialled {
+            endpoint: tried,
+            error,
+        } = a.diagnostic().await
+        {
+            assert_eq!(tried.as_str(), endpoint);
+            assert_eq!(error, std::io::ErrorKind::ConnectionRefused);
+            tries += 1;
+        }
+    }
+    let shutdown = a.mesh.shutdown(3600 * SECOND);
+    tokio::time::timeout(common::PATIENCE, shutdown)
+        .await
+        .unwrap();
 }

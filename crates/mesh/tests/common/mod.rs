@@ -5,6 +5,8 @@
     clippy::panic,
     dead_code,
     unreachable_pub,
+    clippy::result_large_err,
+    clippy::large_enum_variant,
     reason = "shared by the test files, each of which uses a part"
 )]
 
@@ -15,8 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spotlane_mesh::{
-    Diagnostic, Flow, Inbound, LostReason, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink,
-    Received,
+    Diagnostic, Flow, Inbound, LostReason, Mesh, MeshClock, MeshConfig, NodeIdentity, PeerEvent,
+    PeerIntent, PeerLink, Received,
 };
 use spotlane_types::count::{
     ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight,

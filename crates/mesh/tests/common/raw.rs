@@ -204,8 +204,7 @@ impl RawPeer {
 
     /// Opens both lanes, says hello and is admitted.
     pub async fn admitted(node: &Node, id: &str) -> Self {
-        let mut peer = Self::dial(node, id, Pair::of(id))
-        .await;
+        let mut peer = Self::dial(node, id, Pair::of(id)).await;
         peer.say_hello().await;
         peer
     }
