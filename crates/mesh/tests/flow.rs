@@ -1,8 +1,9 @@
 //! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
 #![expect(
+    clippy::disallowed_methods,
+    clippy::result_large_err,
     clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test tells enough"
+    reason = "tasks of a test end with it, and a host may give a record back"
 )]
 
 mod common;
@@ -406,4 +407,31 @@ async fn a_failed_tls_handshake_is_a_diagnostic() {
         // What the last one left behind is not for the next one.
         while a.seen.try_recv().is_ok() {}
     }
+}
+
+/// TR-37, TR-56: an endpoint that nobody listens on is dialled again and again, and delays no shutdown.
+#[tokio::test]
+async fn an_unreachable_endpoint_is_tried_again_and_holds_nothing_up() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", free.local_addr().unwrap());
+    drop(free);
+    let intent = PeerIntent::manual(&endpoint, None).unwrap();
+    let config = MeshConfig::new(identity("a", 1)).clock(common::fast());
+    let mut a = start(config.peer(intent), watch()).await;
+    let mut tries = 0;
+    while tries < 5 {
+        if let Diagnostic::NotDialled {
+            endpoint: tried,
+            error,
+        } = a.diagnostic().await
+        {
+            assert_eq!(tried.as_str(), endpoint);
+            assert_eq!(error, std::io::ErrorKind::ConnectionRefused);
+            tries += 1;
+        }
+    }
+    let shutdown = a.mesh.shutdown(3600 * SECOND);
+    tokio::time::timeout(common::PATIENCE, shutdown)
+        .await
+        .unwrap();
 }
