@@ -15,7 +15,10 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod faults;
 mod moves;
 mod one_host;
+mod proxy;
 mod stress;
+mod transfer;
 mod two_hosts;
