@@ -79,7 +79,11 @@ pub fn serve_if_asked() -> bool {
     if serve != "serve" {
         return false;
     }
-    let mode = if mode == "sink" { Mode::Sink } else { Mode::Echo };
+    let mode = if mode == "sink" {
+        Mode::Sink
+    } else {
+        Mode::Echo
+    };
     let runtime = crate::runtime();
     match &peer[..] {
         "ours" => runtime.spawn(ours::serve(mode)),

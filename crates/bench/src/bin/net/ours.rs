@@ -6,8 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received};
-use spotlane_types::count::{ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight};
+use spotlane_mesh::{
+    Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received,
+};
+use spotlane_types::count::{
+    ApplicationVersion, CapacityLimit, Correlation, PendingCapacityLimit, Weight,
+};
 use spotlane_types::generation::{DescriptorRevision, NodeGeneration};
 use spotlane_types::id::{
     ContentType, Endpoint, MeshName, NodeRid, PacketName, ProtocolCapability, SecurityIdentity,
@@ -17,7 +21,9 @@ use spotlane_wire::Record;
 use spotlane_wire::blob::PayloadBytes;
 use spotlane_wire::command::message::{NodeRequest, NodeSend};
 use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
-use spotlane_wire::descriptor::{Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission};
+use spotlane_wire::descriptor::{
+    Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
+};
 use spotlane_wire::payload::ApplicationPayload;
 use tokio::runtime::Runtime;
 
@@ -123,7 +129,9 @@ impl Inbound for Host {
 }
 
 pub async fn serve(_: Mode) {
-    let mesh = Mesh::start(MeshConfig::new(identity("a-server")), Host::default()).await.unwrap();
+    let mesh = Mesh::start(MeshConfig::new(identity("a-server")), Host::default())
+        .await
+        .unwrap();
     let endpoint = mesh.advertised_endpoint().as_str().to_owned();
     say(endpoint.rsplit(':').next().unwrap());
     std::future::pending::<()>().await;
@@ -145,7 +153,9 @@ impl Ours {
             let config = MeshConfig::new(identity("b-client")).peer(peer);
             let mesh = Mesh::start(config, Host::default()).await.unwrap();
             let mut peers = mesh.watch_peers();
-            let link = peers.wait_for(|peers| !peers.is_empty()).await.unwrap()[0].link.clone();
+            let link = peers.wait_for(|peers| !peers.is_empty()).await.unwrap()[0]
+                .link
+                .clone();
             (mesh, link)
         });
         Self {
@@ -187,7 +197,9 @@ impl Client for Ours {
                         })
                     })
                     .collect();
-                let done = callers.into_iter().map(|it| self.runtime.block_on(it).unwrap());
+                let done = callers
+                    .into_iter()
+                    .map(|it| self.runtime.block_on(it).unwrap());
                 let latencies = done.flatten().collect();
                 Out {
                     seconds: start.elapsed().as_secs_f64(),
