@@ -65,10 +65,6 @@ enum Stage {
     },
 }
 
-/// Taken at once for a body that comes in pieces, if it is not shorter: a chunk of the usual size of a moving state
-/// (WR-54) does not grow its buffer piece by piece, and more than this has to have come before more is taken (WR-4).
-const GATHER_BYTES: usize = 512 * 1024;
-
 const START: Stage = Stage::Header {
     bytes: [0; HEADER_BYTES],
     filled: 0,
@@ -122,9 +118,6 @@ impl Decoder {
                         gathered.extend_from_slice(&input.split_to(missing));
                         core::mem::take(gathered).freeze()
                     } else {
-                        if gathered.capacity() == 0 {
-                            gathered.reserve(length.min(GATHER_BYTES));
-                        }
                         gathered.extend_from_slice(input);
                         input.clear();
                         return Ok(None);

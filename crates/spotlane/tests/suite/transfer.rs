@@ -237,6 +237,7 @@ async fn t_rel_19_a_store_that_errs_or_loses_answers_converges() {
 async fn t_rel_33_a_broken_connection_behind_the_boundary_is_a_named_loss() {
     let mut short = settings();
     short.relocation_cutover_wait_timeout = Duration::from_millis(200);
+    short.default_request_timeout = Duration::from_secs(2);
     let (a, b, wire) = wired(short).await;
     wire.stop_after(bytes(STATE / 4));
     let (mover, target) = (a.clone(), b.node_id().clone());
