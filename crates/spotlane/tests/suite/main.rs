@@ -15,8 +15,11 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod faults;
 mod moves;
 mod one_host;
 mod sessions;
+mod proxy;
 mod stress;
+mod transfer;
 mod two_hosts;
