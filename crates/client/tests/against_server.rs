@@ -74,7 +74,7 @@ impl Rig {
         let engine = Arc::new(Engine::start(&handle, NonZeroUsize::new(2).unwrap(), clock));
         let jobs = JobQueue::new(JobQueueSettings::manual(1_024).unwrap());
         let execution = Execution {
-            engine: Arc::clone(&engine),
+            engine: &engine,
             jobs,
         };
         let ids = SessionIds::default();
@@ -265,7 +265,6 @@ async fn a_draining_server_is_dialled_a_bounded_number_of_times() {
     for _ in 0..3 {
         assert_eq!(disconnected(&mut inbox).await, CloseReason::ServerDrain);
     }
-    state(&mut inbox, ConnectorState::Disconnected).await;
     while client.state() != ConnectorState::Disconnected {
         tokio::task::yield_now().await;
     }

@@ -27,6 +27,7 @@ use crate::lease::{self, OwnLease};
 use crate::policy::Policy;
 use crate::registry::{ActorType, Registry};
 use crate::relocation::{HostMove, Moves, Pending};
+use crate::session::Sessions;
 use crate::settings::{Checked, Settings, SettingsError};
 use crate::slots::Slots;
 use crate::state::StateCell;
@@ -234,6 +235,7 @@ impl HostBuilder {
             pending: Pending::default(),
             moves: Moves::new(settings.relocation),
             host_move: HostMove::default(),
+            sessions: Sessions::default(),
             routes: Mutex::new(RouteCache::new(
                 settings.routes,
                 settings.all.route_cache_capacity,

@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::handlers::Every;
 use crate::host::Host;
+use crate::session::BoundSession;
 use crate::slots::Unit;
 
 /// The surroundings of a running handler: who the Actor is, and the way to others.
@@ -61,6 +62,11 @@ impl Context {
             id.as_ref(),
             Caller::Actor(Arc::clone(&self.unit)),
         )
+    }
+
+    /// The client session that is bound to this Actor, if one is.
+    pub fn bound_session(&self) -> BoundSession<'_> {
+        BoundSession::new(&self.core, &self.unit)
     }
 
     /// Starts a timer of this Actor, or starts it anew (EX-232). Its ticks go to the handler that was registered with

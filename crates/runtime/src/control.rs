@@ -24,7 +24,7 @@ use crate::destroy;
 use crate::error::Error;
 use crate::inbound::{send_error, send_reply};
 use crate::payload::Payload;
-use crate::relocation;
+use crate::{relocation, session};
 
 /// Takes one control record.
 pub(crate) fn take(core: &Arc<Core>, received: Received) {
@@ -34,6 +34,9 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
         reply,
     } = received;
     let Some(record) = relocation::take(core, &link, record) else {
+        return;
+    };
+    let Some((record, reply)) = session::take(core, &link, record, reply) else {
         return;
     };
     match (record, reply) {
@@ -73,7 +76,6 @@ fn not_served(record: &Record, handle: ReplyHandle) {
         Record::ChannelRequest(request) => request.correlation,
         Record::SpotRequest(request) => request.correlation,
         Record::ActorJoin(join) => join.correlation,
-        Record::BoundSessionBind(bind) => bind.correlation,
         Record::UserSpotCreate(create) => create.correlation,
         Record::UserSpotClose(close) => close.correlation,
         // Without an answer it ends by its own timeout.

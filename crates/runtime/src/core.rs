@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
 use crate::relocation::{HostMove, Moves, Pending};
+use crate::session::Sessions;
 use crate::settings::Checked;
 use crate::shutdown::Shutdown;
 use crate::slots::Slots;
@@ -129,6 +130,7 @@ pub(crate) struct Core {
     pub(crate) pending: Pending,
     pub(crate) moves: Moves,
     pub(crate) host_move: HostMove,
+    pub(crate) sessions: Sessions,
     /// A hint (RL-165). A leaf lock.
     pub(crate) routes: Mutex<RouteCache>,
     pub(crate) directory: Directory,

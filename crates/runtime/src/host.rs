@@ -40,6 +40,10 @@ impl Host {
         Self { core }
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// Creates, finds and destroys Actors.
     pub fn actors(&self) -> Actors {
         Actors {

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use spotlane_lane::{JobPermit, JobSource, Refusal};
 use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+use spotlane_session::Peer;
 use spotlane_types::count::{Correlation, ReplyRouteId};
 use spotlane_types::id::{ActorId, NodeRid, PacketName};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
-use spotlane_wire::command::message::{ActorRequest, ActorSend};
+use spotlane_wire::command::message::{ActorRequest, ActorSend, BoundSessionTail};
 use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
 use spotlane_wire::payload::ApplicationPayload;
 use spotlane_wire::reference::ActorRouteFence;
@@ -181,6 +182,15 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
 
 /// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
 fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow {
+    let tail = match &received.record {
+        Record::ActorSend(ActorSend {
+            bound_session_tail, ..
+        })
+        | Record::ActorRequest(ActorRequest {
+            bound_session_tail, ..
+        }) => bound_session_tail.clone(),
+        _ => None,
+    };
     let Some((fence, message, link)) = unpack(received) else {
         return Flow::Continue;
     };
@@ -197,6 +207,14 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
     for _ in 0..CHANGES_MAX {
         let id = &fence.actor.actor_id;
         message = match core.slots.get(id) {
+            // SB-33: the one judge of a relay; what is held during a move was judged or is judged by nobody else.
+            Some(Slot::Live(live)) if !takes(&live, &link, tail.as_ref()) => {
+                refuse(
+                    message,
+                    Error::unavailable("the session is not bound to the actor"),
+                );
+                return Flow::Continue;
+            }
             Some(Slot::Live(live)) => match enqueue(core, &live, message, permit.take(), &link) {
                 Taken::Yes => return Flow::Continue,
                 Taken::Waits => return Flow::Pause,
@@ -220,6 +238,16 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
     }
     refuse_stale(message);
     Flow::Continue
+}
+
+/// Whether a message may come in: of no session, or of the one that is bound.
+fn takes(live: &Live, link: &PeerLink, tail: Option<&BoundSessionTail>) -> bool {
+    let Some(tail) = tail else { return true };
+    let peer = Peer {
+        node_rid: link.peer().clone(),
+        node_generation: link.node_generation(),
+    };
+    live.unit.session.takes(&peer, tail)
 }
 
 /// How often a slot may change hands while one message looks for its place.

@@ -223,7 +223,7 @@ fn send_error(error: SendError) -> Error {
     Error::new(kind, error.to_string()).with_source(error)
 }
 
-fn request_error(error: RequestError) -> Error {
+pub(crate) fn request_error(error: RequestError) -> Error {
     let kind = match error {
         RequestError::NotSent(error) => return send_error(error),
         RequestError::TimedOut { .. } => ErrorKind::DeadlineExceeded,

@@ -53,6 +53,8 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     // Draining first: admission is closed (EX-105), then everybody is told.
     core.state.advance(HostState::Draining);
     core.moves.shut_down();
+    // RL-229: sessions end in order before the lanes do.
+    core.sessions.drain(left(&deadline) / 2).await;
     let mut clean = attempt("publish", directory::publish(core, left(&deadline))).await;
     let grace = tokio::time::sleep(left(&deadline));
     core.engine.shutdown(grace).await;
@@ -70,6 +72,7 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     if let Some(mesh) = core.mesh.get() {
         mesh.shutdown(left(&teardown)).await;
     }
+    core.sessions.end();
     core.tasks.end().await;
     core.state.advance(HostState::Stopped);
     let outcome = match (late, clean) {

@@ -20,6 +20,7 @@ use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
 use crate::relocation::{FollowRoute, SourceUnit, TargetUnit};
+use crate::session::ActorSession;
 
 /// One activation of an Actor on this host: who it is and in which tenure. Never changes.
 pub(crate) struct Unit {
@@ -30,6 +31,8 @@ pub(crate) struct Unit {
     tenure: Mutex<Tenure>,
     /// The timers that run for it, by name. A leaf lock.
     timers: Mutex<HashMap<Arc<str>, TimerHandle>>,
+    /// The session that is bound to it.
+    pub(crate) session: ActorSession,
     /// The periods of timers that came with queued ticks. A leaf lock.
     periods: Mutex<HashMap<Arc<str>, Duration>>,
 }
@@ -43,6 +46,7 @@ impl Unit {
     ) -> Self {
         Self {
             core: Arc::downgrade(core),
+            session: ActorSession::new(&reference.id, &tenure),
             actor_type,
             reference,
             tenure: Mutex::new(tenure),
@@ -62,6 +66,8 @@ impl Unit {
     pub(crate) fn owned_since(&self, generation: AuthorityOwnerGeneration) {
         let mut tenure = self.tenure.lock().unwrap_or_else(PoisonError::into_inner);
         tenure.authority_owner_generation = generation;
+        drop(tenure);
+        self.session.owned_since(generation);
     }
 
     pub(crate) fn core(&self) -> Option<Arc<Core>> {

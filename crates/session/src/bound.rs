@@ -14,6 +14,9 @@ pub const REPLACEMENT_CLOSE_DELAY: Duration = Duration::from_millis(100);
 /// How long a disconnect notice waits for the callback of its Spot (SB-63).
 pub const LIFECYCLE_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Pushes that may overtake the answer to their bind, for one Actor.
+pub const EARLY_PUSHES_MAX: usize = 64;
+
 /// The packet by which an Actor closes the connection of its session (SB-39).
 pub const SESSION_CLOSE_PACKET: &str = "$zlink.session-close";
 

@@ -126,6 +126,17 @@ pub mod store {
     pub use spotlane_store::{RelocationProvider, StoreProvider};
 }
 
+/// Client sessions: where clients connect and what handles their packets.
+pub mod session {
+    pub use spotlane_runtime::{BoundSession, SessionStream};
+    pub use spotlane_stream::{
+        Accepted, Endpoint, HandlerFailure, Packet, RelayFailure, Replier, SendError, ServerTls,
+        Session, SessionActor, SessionFactory, SessionHandler, StartError, StreamSettings,
+        StreamStats, Transport,
+    };
+    pub use spotlane_stream_proto::{CloseReason, Codec, Metadata, Name, Payload};
+}
+
 /// Ids and generations, as handles and status show them.
 pub mod id {
     pub use spotlane_types::count::ApplicationVersion;

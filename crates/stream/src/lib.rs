@@ -29,7 +29,7 @@
 //! let clock = Arc::new(|| Monotonic::ORIGIN);
 //! let engine = Engine::start(&tokio::runtime::Handle::current(), NonZeroUsize::MIN, clock);
 //! let jobs = JobQueue::new(JobQueueSettings::manual(1_024)?);
-//! let execution = Execution { engine: Arc::new(engine), jobs };
+//! let execution = Execution { engine: &engine, jobs };
 //! let settings = StreamSettings::new("tcp://127.0.0.1:0".parse()?);
 //! let server = StreamServer::start(settings, execution, SessionIds::default(), None, |_| Echo).await?;
 //! # server.shutdown(Duration::from_secs(1)).await; Ok(()) }

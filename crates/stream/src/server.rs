@@ -39,14 +39,14 @@ const SESSION_BYTES: u64 = 1 << 20;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a host lends to its stream servers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "the two parts of an execution engine"
 )]
-pub struct Execution {
+pub struct Execution<'a> {
     /// Runs the callbacks.
-    pub engine: Arc<Engine>,
+    pub engine: &'a Engine,
     /// Gives the permits under which packets wait for them (EX-120).
     pub jobs: JobQueue,
 }
@@ -140,7 +140,7 @@ impl StreamServer {
     /// Dropped, nothing listens.
     pub async fn start<F: SessionFactory>(
         settings: StreamSettings,
-        execution: Execution,
+        execution: Execution<'_>,
         ids: SessionIds,
         bindings: Option<Arc<dyn ActorBindings>>,
         factory: F,

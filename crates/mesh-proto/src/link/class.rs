@@ -3,6 +3,7 @@
 use spotlane_types::count::Correlation;
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::Record;
+use spotlane_wire::reference::BindingTransition;
 
 /// The class of a command: what it is wrapped in and which lane it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,13 @@ pub const fn question_of(record: &Record) -> Option<Question> {
         Record::ActorLookup(it) => (it.correlation, MeshOperationKind::ActorLookup),
         Record::ActorDestroy(it) => (it.correlation, MeshOperationKind::ActorDestroy),
         Record::ActorJoin(it) => (it.correlation, MeshOperationKind::ActorJoin),
-        Record::BoundSessionBind(it) => (it.correlation, MeshOperationKind::StreamBind),
+        Record::BoundSessionBind(it) => match it.binding {
+            BindingTransition::Active { .. } => (it.correlation, MeshOperationKind::StreamBind),
+            // SB-61: answered without tail.
+            BindingTransition::Tombstone { .. } => {
+                (it.correlation, MeshOperationKind::StreamUnbind)
+            }
+        },
         Record::UserSpotCreate(it) => (it.correlation, MeshOperationKind::UserSpotCreate),
         Record::UserSpotClose(it) => (it.correlation, MeshOperationKind::UserSpotClose),
         Record::ActorCreate(it) => (it.correlation, MeshOperationKind::ActorCreate),

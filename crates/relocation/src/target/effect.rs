@@ -18,6 +18,7 @@ use super::stage::TargetStage;
 use crate::diagnostic::Diagnostic;
 use crate::identity::{ConnectionId, RelocationIdentity};
 use crate::saved::JoinData;
+use crate::unit::Binding;
 
 /// What the driver must do, in this order.
 #[derive(Debug, PartialEq)]
@@ -104,6 +105,8 @@ pub struct RestoreOrder {
     pub states: Vec<(ParticipantId, Option<Bytes>)>,
     /// The timers.
     pub timers: Vec<TimerRegistration>,
+    /// The sessions that are bound to participants (RL-357).
+    pub bindings: Vec<Binding>,
 }
 
 /// The owner change, as only a prepared target can ask for it.

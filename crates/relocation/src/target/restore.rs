@@ -195,6 +195,7 @@ impl<M> TargetRestoring<M> {
             application_version: self.unit.prepare.application_version,
             states: states.states.clone(),
             timers: states.timers.clone(),
+            bindings: self.unit.bindings.clone(),
         })));
         self.progress = Progress::Restoring(states, attempt);
     }

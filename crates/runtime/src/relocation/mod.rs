@@ -59,6 +59,11 @@ impl Moves {
         }
     }
 
+    /// The move of an Actor away from here.
+    pub(crate) fn source_of(&self, id: &ActorId) -> Option<Arc<SourceUnit>> {
+        self.sources().get(id).cloned()
+    }
+
     fn sources(&self) -> MutexGuard<'_, HashMap<ActorId, Arc<SourceUnit>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -51,7 +51,7 @@ enum SourceInput {
 }
 
 impl SourceUnit {
-    pub(super) fn push(&self, event: SourceEvent) {
+    pub(crate) fn push(&self, event: SourceEvent) {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
 
@@ -195,13 +195,14 @@ impl Driver {
                 self.when_room(self.plan.connection, SourceEvent::BudgetOpen)
                     .await;
             }
-            // No session is bound to an Actor of this host yet.
             SourceEffect::RefuseBinds => {
-                self.events.push_back(SourceEvent::BindsRefused(Vec::new()));
+                let bindings = self.live.unit.session.refuse_binds();
+                self.events.push_back(SourceEvent::BindsRefused(bindings));
             }
+            SourceEffect::AllowBinds => self.live.unit.session.allow_binds(&self.core),
             SourceEffect::SendToSession {
                 node_rid, record, ..
-            } => self.send_to(&node_rid, *record),
+            } => crate::session::to_node(&self.core, &node_rid, *record),
             SourceEffect::RequestSeal => self.request_seal(),
             SourceEffect::WithdrawSeal => self.withdraw_seal(),
             SourceEffect::Capture(order) => {
@@ -249,10 +250,8 @@ impl Driver {
             SourceEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
             }
-            // Permit, payload and binds are the machine's and the lane's own: nothing is kept here.
-            SourceEffect::ReturnPermit
-            | SourceEffect::ReleasePayload
-            | SourceEffect::AllowBinds => {}
+            // Permit and payload are the machine's and the lane's own: nothing is kept here.
+            SourceEffect::ReturnPermit | SourceEffect::ReleasePayload => {}
         }
     }
 
@@ -395,13 +394,6 @@ impl Driver {
             SubmitOutcome::Submitted
         } else {
             SubmitOutcome::FailedOrUnknown
-        }
-    }
-
-    fn send_to(&self, node: &NodeRid, record: Record) {
-        let sent = self.core.mesh().map(|mesh| mesh.submit(node, record));
-        if let Ok(Err(error)) = sent {
-            tracing::debug!(target: "spotlane::runtime::relocation", %error, "a control record was not sent");
         }
     }
 

@@ -283,10 +283,7 @@ impl Driver {
             TargetEffect::SendToNode {
                 node_rid, record, ..
             } => {
-                let sent = self.core.mesh().map(|mesh| mesh.submit(&node_rid, *record));
-                if let Ok(Err(error)) = sent {
-                    tracing::debug!(target: "spotlane::runtime::relocation", %error, "a control record was not sent");
-                }
+                crate::session::to_node(&self.core, &node_rid, *record);
             }
             TargetEffect::Deliver(record) | TargetEffect::Forward(record) => self.deliver(*record),
             TargetEffect::GiveBack(message) => redispatch(&self.core, &self.id, message),
@@ -597,6 +594,7 @@ async fn restored(
         node: core.identity.rid.clone(),
     };
     let unit = Arc::new(Unit::new(core, Arc::clone(actor_type), reference, tenure));
+    unit.session.arrived(order.bindings);
     let cell = Cell {
         actor,
         unit: Arc::clone(&unit),

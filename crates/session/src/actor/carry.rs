@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use spotlane_types::count::SessionSequence;
-use spotlane_types::generation::AuthorityOwnerGeneration;
+use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
 use spotlane_types::id::{OperationId, RelocationId};
 use spotlane_types::kind::{MeshOperationKind, RelocationRole};
 use spotlane_wire::blob::PayloadBytes;
@@ -20,7 +20,7 @@ use crate::identity::{Peer, SessionIdentity, SessionOwner};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarriedBinding {
     session: SessionIdentity,
-    generation: spotlane_types::generation::BindingGeneration,
+    generation: BindingGeneration,
     next_sequence: SessionSequence,
     source: ActorRouteFence,
 }
@@ -153,6 +153,31 @@ impl CarriedBinding {
             next_sequence: *source_session_sequence,
             source: target.clone(),
         })
+    }
+
+    /// A binding that was read elsewhere.
+    pub const fn new(
+        session: SessionIdentity,
+        generation: BindingGeneration,
+        next_sequence: SessionSequence,
+        source: ActorRouteFence,
+    ) -> Self {
+        Self {
+            session,
+            generation,
+            next_sequence,
+            source,
+        }
+    }
+
+    /// The number of the binding.
+    pub const fn generation(&self) -> BindingGeneration {
+        self.generation
+    }
+
+    /// The next message that is expected of the session.
+    pub const fn next_sequence(&self) -> SessionSequence {
+        self.next_sequence
     }
 
     /// The session.

@@ -263,6 +263,11 @@ impl ActorBinding {
         self
     }
 
+    /// The change of owner that made this node the owner; known when a move is committed.
+    pub const fn owned_since(&mut self, generation: AuthorityOwnerGeneration) {
+        self.tenure.authority_owner_generation = generation;
+    }
+
     /// The session that is bound, while it is.
     pub fn session(&self) -> Option<&SessionIdentity> {
         self.registered

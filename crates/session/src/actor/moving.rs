@@ -1,5 +1,6 @@
 //! The Actor's half of a move: 42 out, 43 in, 44 abort (RL-125, RL-358, SB-80 to SB-82).
 
+use spotlane_types::count::SessionSequence;
 use spotlane_types::id::RelocationId;
 use spotlane_types::kind::RelocationRole;
 use spotlane_types::time::Monotonic;
@@ -9,7 +10,8 @@ use spotlane_wire::command::session::{
 use spotlane_wire::reference::{RelocationCoordinatorFence, SessionRouteUpdate};
 
 use super::{
-    ActorBinding, ActorEffect, ActorIgnored, Moving, Registered, SealWait, Sealing, Stage,
+    ActorBinding, ActorEffect, ActorIgnored, CarriedBinding, Moving, Registered, SealWait, Sealing,
+    Stage,
 };
 use crate::identity::Peer;
 
@@ -75,6 +77,25 @@ impl ActorBinding {
             session_owner_lease_generation: owner.owner_lease_generation,
             session_rid: registered.session.session_rid.clone(),
             binding_generation: registered.generation,
+        }
+    }
+
+    /// Refuses new binds from now on and names the binding, for a coordinator that seals it itself (RL-358).
+    /// [`ActorEvent::MoveAborted`](super::ActorEvent::MoveAborted) allows them again and sends nothing then.
+    pub fn refuse_binds(&mut self) -> Option<CarriedBinding> {
+        self.moving = Moving::Sealing(Sealing {
+            seal: None,
+            wait: SealWait::Over,
+        });
+        let registered = self.registered.as_ref()?;
+        match registered.stage {
+            Stage::Bound => Some(CarriedBinding::new(
+                registered.session.clone(),
+                registered.generation,
+                SessionSequence::new(registered.next_sequence).unwrap_or(SessionSequence::MAX),
+                self.tenure.fence(),
+            )),
+            Stage::Leaving(_) => None,
         }
     }
 

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::ActorId;
+use spotlane_types::time::Monotonic;
 
 use super::slot::{Binding, Bound, Slot};
 use super::{Binds, Effects, SessionBindingAggregate, Stage, session_closing};
-use crate::effect::{Ignored, NoticeKind, SessionEffect};
+use crate::effect::{Diagnostic, Ignored, NoticeKind, SessionEffect};
 use crate::error::BindError;
 use crate::event::{BindAnswer, BindCall};
 use crate::identity::CallId;
@@ -69,12 +70,14 @@ impl SessionBindingAggregate {
             asked: call,
             previous,
             waiting: VecDeque::new(),
+            early: Vec::new(),
         };
         self.slots.insert(actor_id, Slot::Binding(binding));
     }
 
     pub(super) fn bind_answered(
         &mut self,
+        now: Monotonic,
         generation: BindingGeneration,
         answer: BindAnswer,
         out: &mut Effects,
@@ -83,6 +86,7 @@ impl SessionBindingAggregate {
             asked,
             previous,
             waiting,
+            early,
         }) = self.take_asked(|asked| asked.generation == generation)
         else {
             // SB-59: a late answer of an earlier connection or of an abandoned bind.
@@ -107,6 +111,10 @@ impl SessionBindingAggregate {
                     result: Ok(view),
                 });
                 self.previous_ended(previous, out);
+                // SB-22: registered there before its answer left, so they are judged by the new binding.
+                for push in early {
+                    self.push(now, push, out);
+                }
                 return self.bind_again(waiting, out);
             }
             BindAnswer::Refused(refusal) => BindError::Refused {
@@ -124,6 +132,10 @@ impl SessionBindingAggregate {
                 }
             }
         };
+        for push in early {
+            let actor_id = push.actor.actor.actor_id;
+            out.push(super::report(Diagnostic::PushRefused, actor_id));
+        }
         self.put_back(actor_id, previous);
         out.push(SessionEffect::BindEnded {
             call: asked.call,

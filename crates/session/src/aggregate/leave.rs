@@ -239,6 +239,9 @@ impl SessionBindingAggregate {
                 Slot::Binding(binding) => {
                     // SB-27: nobody is left who could use what may be registered.
                     Self::retract(&binding.asked, out);
+                    for _ in &binding.early {
+                        out.push(report(Diagnostic::PushRefused, actor_id.clone()));
+                    }
                     let calls = std::iter::once(binding.asked).chain(binding.waiting);
                     for call in calls {
                         out.push(session_closing(call.call, actor_id.clone()));

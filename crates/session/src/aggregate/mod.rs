@@ -170,7 +170,7 @@ impl SessionBindingAggregate {
         match event {
             SessionEvent::Bind(call) => self.bind(call, out),
             SessionEvent::BindAnswered { generation, answer } => {
-                self.bind_answered(generation, answer, out);
+                self.bind_answered(now, generation, answer, out);
             }
             SessionEvent::BindAbandoned { call } => self.bind_abandoned(call, out),
             SessionEvent::Relay {

@@ -8,7 +8,7 @@ use spotlane_wire::command::session::BoundSessionSend;
 
 use super::slot::{Bound, Held, Slot};
 use super::{Effects, SessionBindingAggregate, report};
-use crate::bound::SESSION_CLOSE_PACKET;
+use crate::bound::{EARLY_PUSHES_MAX, SESSION_CLOSE_PACKET};
 use crate::effect::{CloseCause, Diagnostic, Ignored, SessionEffect};
 use crate::error::RelayError;
 use crate::event::RelayMessage;
@@ -133,6 +133,13 @@ impl SessionBindingAggregate {
             out.push(report(Diagnostic::PushRefused, actor_id));
             return;
         };
+        if let Slot::Binding(binding) = slot
+            && push.expected_binding_generation == binding.asked.generation
+            && binding.early.len() < EARLY_PUSHES_MAX
+        {
+            // Of the binding whose answer is still on its way (SB-23).
+            return binding.early.push(push);
+        }
         if let Slot::Sealed(sealed) = slot {
             match standing(&sealed.bound, &push) {
                 // SES-3, RL-350: held until the update says whose tenure it is.

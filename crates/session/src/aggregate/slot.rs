@@ -33,6 +33,9 @@ pub(super) struct Binding {
     pub(super) previous: Option<Bound>,
     /// SB-25: binds of one Actor run one after the other.
     pub(super) waiting: VecDeque<BindCall>,
+    /// Pushes of the new binding that came before its answer, on another way than the answer. At most
+    /// [`EARLY_PUSHES_MAX`](crate::bound::EARLY_PUSHES_MAX).
+    pub(super) early: Vec<BoundSessionSend>,
 }
 
 /// A binding in force.

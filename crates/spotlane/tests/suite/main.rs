@@ -17,5 +17,6 @@
 mod app;
 mod moves;
 mod one_host;
+mod sessions;
 mod stress;
 mod two_hosts;

@@ -132,18 +132,15 @@ pub struct Rig {
     _engine: Arc<Engine>,
 }
 
-pub fn execution(jobs: u64) -> Execution {
+pub fn engine() -> Arc<Engine> {
     let start = tokio::time::Instant::now();
     let clock = Arc::new(move || Monotonic::from_origin(start.elapsed()));
     let workers = NonZeroUsize::new(2).unwrap();
-    Execution {
-        engine: Arc::new(Engine::start(
-            &tokio::runtime::Handle::current(),
-            workers,
-            clock,
-        )),
-        jobs: JobQueue::new(JobQueueSettings::manual(jobs).unwrap()),
-    }
+    Arc::new(Engine::start(
+        &tokio::runtime::Handle::current(),
+        workers,
+        clock,
+    ))
 }
 
 impl Rig {
@@ -153,7 +150,12 @@ impl Rig {
 
     pub async fn with(settings: StreamSettings, jobs: u64) -> Self {
         let (log, gate) = (Log::default(), Arc::new(Semaphore::new(0)));
-        let execution = execution(jobs);
+        let engine = engine();
+        let jobs = JobQueue::new(JobQueueSettings::manual(jobs).unwrap());
+        let execution = Execution {
+            engine: &engine,
+            jobs: jobs.clone(),
+        };
         let factory = {
             let (log, gate) = (log.clone(), Arc::clone(&gate));
             move |_: Accepted| Doer {
@@ -161,7 +163,6 @@ impl Rig {
                 gate: Arc::clone(&gate),
             }
         };
-        let (jobs, engine) = (execution.jobs.clone(), Arc::clone(&execution.engine));
         let ids = SessionIds::default();
         let server = StreamServer::start(settings, execution, ids, None, factory)
             .await

@@ -4,210 +4,43 @@
 //! Actors implements [`ActorBindings`], which sends the aggregate's records, and reports what comes back
 //! through the tickets and the `on_…` methods of [`SessionActors`].
 
+mod bound;
+mod convert;
+mod seam;
+mod ticket;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spotlane_session::{
-    ActorRoute, BindAnswer, BindCall, BindError, BindingToken, BoundActor, CallId, CloseCause,
-    Diagnostic, Machine as _, NoticeEnd, NoticeKind, Peer, RelayError, RelayForm, RelayMessage,
-    SessionBindingAggregate, SessionEffect, SessionEvent, SessionIdentity, SessionOwner,
-    SessionTimes,
+    ActorRoute, BindCall, BindError, BoundActor, CallId, CloseCause, Diagnostic, Machine as _,
+    NoticeEnd, NoticeKind, Peer, RelayError, SessionBindingAggregate, SessionEffect, SessionEvent,
+    SessionIdentity,
 };
 use spotlane_stream_io::Clock;
 use spotlane_stream_proto::server::ServerClose;
-use spotlane_stream_proto::{Codec, Extras, Frame, Name, Payload, RemoteError, to_bytes};
+use spotlane_stream_proto::{Extras, Frame, Name, RemoteError, to_bytes};
 use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::{ActorId, MeshName, SessionRid};
 use spotlane_types::time::Monotonic;
-use spotlane_wire::blob::PayloadBytes;
-use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::session::{
     BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute, SessionRelocationSeal,
-    SessionRelocationSealed,
 };
-use spotlane_wire::payload::{ApplicationPayload, MetadataEntry, MetadataFrame};
+use spotlane_wire::payload::ApplicationPayload;
 use spotlane_wire::reference::ActorRef;
-use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::handler::Packet;
 use crate::outbox::Outbox;
 use crate::session::Replier;
 use crate::signal::Signal;
 use crate::stats::StreamStats;
 
-/// Carries out what the bindings of sessions ask for.
-///
-/// Every method puts its record in line before it returns, so that the records of one session leave in
-/// the order of the calls; whatever takes longer is reported later, through the ticket. No method waits,
-/// and none may be called back with a lock held: a ticket may be used right away.
-pub trait ActorBindings: Send + Sync + 'static {
-    /// This host, as Actor owners know it.
-    fn owner(&self) -> SessionOwner;
+use convert::from_application;
 
-    /// The times of this host.
-    fn times(&self) -> SessionTimes {
-        SessionTimes::default()
-    }
-
-    /// A number that this run of the host has not given out (SB-10).
-    fn next_generation(&self) -> BindingGeneration;
-
-    /// Sends command 38 with an active binding (SB-20).
-    fn bind(&self, request: BindRequest, ticket: BindTicket);
-
-    /// Sends command 38 with a tombstone (SB-61); without a ticket nobody waits for the answer.
-    fn tombstone(&self, request: BindRequest, ticket: Option<NoticeTicket>);
-
-    /// Sends command 24, or 25 when the ticket has a reply to give (SB-30, SB-31).
-    fn relay(&self, relay: Relay, ticket: RelayTicket);
-
-    /// Sends command 43.
-    fn sealed(&self, to: Peer, sealed: SessionRelocationSealed);
-
-    /// Reports what the contract wants reported.
-    fn report(&self, session: &SessionRid, diagnostic: Diagnostic, actor_id: &ActorId);
-}
-
-/// A binding that is to be registered or retired.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "the fields of command 38")]
-pub struct BindRequest {
-    /// The session.
-    pub session_rid: SessionRid,
-    /// Where to.
-    pub route: ActorRoute,
-    /// The incarnation.
-    pub actor: ActorRef,
-    /// The binding.
-    pub generation: BindingGeneration,
-}
-
-/// A packet on its way to an Actor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "the fields of commands 24 and 25"
-)]
-pub struct Relay {
-    /// Where to.
-    pub route: ActorRoute,
-    /// The incarnation.
-    pub actor: ActorRef,
-    /// The tail.
-    pub tail: BoundSessionTail,
-    /// The packet.
-    pub message: RelayMessage,
-}
-
-/// Reports the answer to a bind. Dropped, there was none (SB-27).
-#[derive(Debug)]
-pub struct BindTicket {
-    actors: SessionActors,
-    generation: BindingGeneration,
-    answer: Option<BindAnswer>,
-}
-
-impl BindTicket {
-    /// The answer.
-    pub fn answer(mut self, answer: BindAnswer) {
-        self.answer = Some(answer);
-    }
-}
-
-impl Drop for BindTicket {
-    fn drop(&mut self) {
-        let answer = self.answer.take().unwrap_or(BindAnswer::Unanswered);
-        let generation = self.generation;
-        self.actors
-            .on(SessionEvent::BindAnswered { generation, answer });
-    }
-}
-
-/// Reports the end of a disconnect notice. Dropped, it failed.
-#[derive(Debug)]
-pub struct NoticeTicket {
-    actors: SessionActors,
-    generation: BindingGeneration,
-    end: NoticeEnd,
-}
-
-impl NoticeTicket {
-    /// The Actor owner answered.
-    pub fn answered(mut self) {
-        self.end = NoticeEnd::Answered;
-    }
-}
-
-impl Drop for NoticeTicket {
-    fn drop(&mut self) {
-        let (generation, end) = (self.generation, self.end);
-        self.actors
-            .on(SessionEvent::NoticeEnded { generation, end });
-    }
-}
-
-/// Reports what became of a relay. Dropped before it was accepted, the call fails.
-#[derive(Debug)]
-pub struct RelayTicket {
-    actor_id: ActorId,
-    accepted: Option<oneshot::Sender<Result<(), RelayError>>>,
-    replier: Option<Replier>,
-}
-
-impl RelayTicket {
-    /// The local queue took the record (EX-264): the call completes.
-    pub fn accepted(&mut self) {
-        if let Some(accepted) = self.accepted.take() {
-            // The caller may be gone; the record goes out all the same.
-            drop(accepted.send(Ok(())));
-        }
-    }
-
-    /// Whether the client waits for an answer.
-    pub const fn wants_reply(&self) -> bool {
-        self.replier.is_some()
-    }
-
-    /// The Actor's answer completes the request of the client, once (EX-281).
-    pub fn reply(mut self, payload: &ApplicationPayload) {
-        self.accepted();
-        if let Some(replier) = self.replier.take() {
-            // A session that is over, or a client that does not read: the reply goes nowhere (SB-35).
-            drop(replier.reply_now(from_application(payload)));
-        }
-    }
-
-    /// The request failed; the client learns the kind.
-    pub fn fail(mut self, error: &RemoteError) {
-        self.accepted();
-        if let Some(replier) = self.replier.take() {
-            drop(replier.fail_now(error));
-        }
-    }
-}
-
-impl Drop for RelayTicket {
-    fn drop(&mut self) {
-        if let Some(accepted) = self.accepted.take() {
-            let actor_id = self.actor_id.clone();
-            drop(accepted.send(Err(RelayError::BindingEnded { actor_id })));
-        }
-    }
-}
-
-/// A packet that was not relayed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RelayFailure {
-    /// The binding cannot take it.
-    #[error(transparent)]
-    Relay(#[from] RelayError),
-    /// ST-115: its name, metadata or payload does not fit a service record.
-    #[error("the packet does not fit a record between nodes: {0}")]
-    Unfit(&'static str),
-}
+pub use bound::{RelayFailure, SessionActor};
+pub use seam::{ActorBindings, BindRequest, Relay};
+pub use ticket::{BindTicket, NoticeTicket, RelayTicket};
 
 /// The Actors of one session.
 #[derive(Clone)]
@@ -635,133 +468,4 @@ impl fmt::Debug for SessionActors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionActors").finish_non_exhaustive()
     }
-}
-
-/// One binding of a session (SB-6).
-#[derive(Clone, Debug)]
-pub struct SessionActor {
-    actors: SessionActors,
-    bound: BoundActor,
-}
-
-impl SessionActor {
-    /// The Actor; stays the same when it moves.
-    pub const fn actor_ref(&self) -> &ActorRef {
-        &self.bound.actor
-    }
-
-    /// Where it is now, while it is bound by this handle.
-    pub fn route(&self) -> Option<ActorRoute> {
-        let found = self
-            .actors
-            .lock()
-            .machine
-            .find(&self.bound.actor.actor_id)?;
-        (found.token == self.bound.token).then_some(found.route)
-    }
-
-    /// Sends a packet on to the Actor, with the right to answer it (SB-30, SB-31). Completes when it
-    /// was taken for sending, or is held while the Actor moves.
-    ///
-    /// # Errors
-    /// The binding ended, or the packet does not fit a record.
-    ///
-    /// # Cancel safety
-    /// Dropped, the packet may have been taken already.
-    pub async fn relay(&self, packet: Packet) -> Result<(), RelayFailure> {
-        let message = to_message(&packet)?;
-        self.relay_message(message, packet.replier).await
-    }
-
-    /// As [`Self::relay`], for a payload that the handler made of a packet.
-    ///
-    /// # Errors
-    /// As [`Self::relay`].
-    ///
-    /// # Cancel safety
-    /// As [`Self::relay`].
-    pub async fn relay_message(
-        &self,
-        message: RelayMessage,
-        replier: Option<Replier>,
-    ) -> Result<(), RelayFailure> {
-        let token: BindingToken = self.bound.token.clone();
-        let actor_id = self.bound.actor.actor_id.clone();
-        let (call, accepted) = self.actors.call(|accepted| {
-            Call::Relay(RelayCall {
-                accepted: Some(accepted),
-                replier,
-            })
-        });
-        self.actors.on(SessionEvent::Relay {
-            call,
-            token,
-            message,
-        });
-        let accepted = accepted.await;
-        Ok(accepted.unwrap_or(Err(RelayError::SessionClosed { actor_id }))?)
-    }
-
-    /// Tells the Actor that its client is gone, and ends the binding; the connection stays (SB-64).
-    ///
-    /// # Errors
-    /// The binding ended before, or the Actor did not answer in time; it is gone either way.
-    ///
-    /// # Cancel safety
-    /// Dropped, the notice goes on.
-    pub async fn notify_disconnected(&self) -> Result<(), RelayError> {
-        let token = self.bound.token.clone();
-        let actor_id = self.bound.actor.actor_id.clone();
-        let (call, ended) = self.actors.call(Call::Notify);
-        self.actors
-            .on(SessionEvent::NotifyDisconnected { call, token });
-        ended
-            .await
-            .unwrap_or(Err(RelayError::SessionClosed { actor_id }))
-    }
-}
-
-/// A packet as a message between nodes.
-fn to_message(packet: &Packet) -> Result<RelayMessage, RelayFailure> {
-    let form = if packet.can_reply() {
-        RelayForm::Request
-    } else {
-        RelayForm::Send
-    };
-    let metadata = match packet.metadata() {
-        None => None,
-        Some(metadata) => {
-            let entries: Result<Vec<MetadataEntry>, _> = metadata
-                .entries()
-                .map(|(key, value)| {
-                    Ok(MetadataEntry {
-                        key: key.parse()?,
-                        value: value.parse()?,
-                    })
-                })
-                .collect();
-            let entries = entries.map_err(|_: spotlane_types::ValueError| {
-                RelayFailure::Unfit("a metadata key or value")
-            })?;
-            let frame = MetadataFrame::new(&entries);
-            Some(frame.map_err(|_| RelayFailure::Unfit("its metadata is too long"))?)
-        }
-    };
-    let name = packet.name().parse();
-    let content_type = packet.payload.codec.content_type().parse();
-    let bytes = PayloadBytes::new(packet.payload.bytes.clone());
-    Ok(RelayMessage {
-        form,
-        metadata,
-        payload: ApplicationPayload {
-            packet_name: name.map_err(|_| RelayFailure::Unfit("its name"))?,
-            content_type: content_type.map_err(|_| RelayFailure::Unfit("its codec"))?,
-            payload: bytes.map_err(|_| RelayFailure::Unfit("its payload is too long"))?,
-        },
-    })
-}
-
-fn from_application(payload: &ApplicationPayload) -> Payload {
-    let codec = Codec::of_content_type(payload.content_type.as_str());
-    Payload::plain(codec, payload.payload.as_bytes().clone())
 }

@@ -1,0 +1,343 @@
+//! The binding of an Actor at its owner: who is bound, what is refused, and the way to the session.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spotlane_location::cache::Tenure;
+use spotlane_mesh::ReplyHandle;
+use spotlane_relocation::unit::{Binding, SessionOwner as MovedOwner};
+use spotlane_session::actor::{ActorBinding, ActorEffect, ActorEvent, CarriedBinding, Push};
+use spotlane_session::{
+    BindAnswer, BindRefusal, Machine as _, NoticeEnd, Peer, SessionIdentity, SessionNotBound,
+    SessionOwner,
+};
+use spotlane_stream::{BindTicket, NoticeTicket};
+use spotlane_types::count::Correlation;
+use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
+use spotlane_types::id::{ActorId, PacketName};
+use spotlane_types::kind::{FailureCode, TerminalResult};
+use spotlane_types::time::Monotonic;
+use spotlane_wire::Record;
+use spotlane_wire::command::message::BoundSessionTail;
+use spotlane_wire::command::reply::{ReplyTail, StreamBindReply};
+use spotlane_wire::command::session::BoundSessionBind;
+use spotlane_wire::reference::ActorRef as WireActorRef;
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::inbound::send_reply;
+use crate::payload::IntoPayload;
+use crate::session::to_node;
+use crate::slots::{Slot, Unit};
+
+/// What an Actor's owner knows of the session that is bound to it (SB-12).
+pub(crate) struct ActorSession {
+    /// The machine and who waits for its answers. A leaf lock.
+    state: Mutex<State>,
+}
+
+struct State {
+    machine: ActorBinding,
+    /// By the number under which the machine knows the request.
+    waiting: HashMap<Correlation, BindReply>,
+}
+
+/// Where the answer to a bind or tombstone goes.
+pub(crate) enum BindReply {
+    /// To another node; with the binding that it asked for, which the answer repeats.
+    Peer {
+        handle: ReplyHandle,
+        correlation: Correlation,
+        asked: Option<BindingGeneration>,
+    },
+    /// To a bind of this host.
+    Bind(BindTicket),
+    /// To a notice of this host.
+    Notice(NoticeTicket),
+    /// Nobody waits.
+    Nobody,
+}
+
+impl ActorSession {
+    pub(crate) fn new(id: &ActorId, tenure: &Tenure) -> Self {
+        Self {
+            state: Mutex::new(State {
+                machine: ActorBinding::new(tenure_of(id, tenure)),
+                waiting: HashMap::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// SB-33: the one judge of a relay.
+    pub(crate) fn takes(&self, peer: &Peer, tail: &BoundSessionTail) -> bool {
+        self.lock().machine.judge_relay(peer, tail).is_ok()
+    }
+
+    /// RL-358: no new binds; the one there is moves with the Actor.
+    pub(crate) fn refuse_binds(&self) -> Vec<Binding> {
+        let carried = self.lock().machine.refuse_binds();
+        carried.as_ref().map(to_moved).into_iter().collect()
+    }
+
+    /// The move did not happen.
+    pub(crate) fn allow_binds(&self, core: &Arc<Core>) {
+        self.on(core, ActorEvent::MoveAborted);
+    }
+
+    /// The Actor arrived with its binding (RL-357).
+    pub(crate) fn arrived(&self, bindings: Vec<Binding>) {
+        let mut state = self.lock();
+        let tenure = state.machine.tenure().clone();
+        let carried = bindings.into_iter().next().map(from_moved);
+        state.machine = ActorBinding::at_target(tenure, carried);
+    }
+
+    /// The owner change that made this host the owner.
+    pub(crate) fn owned_since(&self, generation: AuthorityOwnerGeneration) {
+        self.lock().machine.owned_since(generation);
+    }
+
+    fn push(&self, name: PacketName, payload: crate::payload::Payload) -> Result<Push, Error> {
+        let payload = payload.into_wire(name)?;
+        self.lock().machine.push(payload).map_err(not_bound)
+    }
+
+    fn close(&self) -> Result<Push, Error> {
+        self.lock().machine.close().map_err(not_bound)
+    }
+
+    fn bind(&self, core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
+        // Requests of several nodes may have one number, so the machine gets one of this host.
+        let correlation = core.ids.correlation();
+        let request = Box::new(BoundSessionBind {
+            correlation,
+            ..bind
+        });
+        self.lock().waiting.insert(correlation, reply);
+        self.on(core, ActorEvent::Bind { from, request });
+    }
+
+    fn on(&self, core: &Arc<Core>, event: ActorEvent) {
+        let now = Monotonic::from_origin(core.clock.elapsed());
+        let mut out = Vec::new();
+        let mut answers = Vec::new();
+        let mut state = self.lock();
+        state.machine.on_event(now, event, &mut out);
+        let tenure = state.machine.tenure().authority_owner_generation;
+        for effect in &out {
+            if let ActorEffect::Answer {
+                correlation,
+                result,
+            } = effect
+            {
+                let reply = state.waiting.remove(correlation);
+                answers.push((reply.unwrap_or(BindReply::Nobody), *result));
+            }
+        }
+        drop(state);
+        // SB-50: first the answer to the new session, then the news for the one before.
+        for (reply, result) in answers {
+            answer(reply, result.map(|()| tenure));
+        }
+        for effect in out {
+            match effect {
+                ActorEffect::SendReplaced { to, replaced } => {
+                    to_node(core, &to.node_rid, Record::from(*replaced));
+                }
+                // The Entry Spot of a host has no callback for it, so it has ended already (SB-61).
+                ActorEffect::RunDisconnected(identity)
+                | ActorEffect::HoldDisconnected(identity) => {
+                    self.on(core, ActorEvent::DisconnectedEnded(identity));
+                }
+                // The coordinator of a move seals by itself (RL-125).
+                _ => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ActorSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActorSession").finish_non_exhaustive()
+    }
+}
+
+/// Command 38 has come, from another node or from this one.
+pub(super) fn bind(core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
+    match core.slots.get(&bind.actor.actor.actor_id) {
+        Some(Slot::Live(live)) => live.unit.session.bind(core, from, bind, reply),
+        // SB-72
+        Some(Slot::Arriving(_) | Slot::Leaving(_)) => answer(reply, Err(BindRefusal::Sealed)),
+        // SB-70: the session owner looks again; a bind is not sent on from here yet.
+        Some(Slot::Follow(_)) | None => answer(reply, Err(BindRefusal::StaleLocation)),
+    }
+}
+
+/// Answers once; a registration with the tenure that it is in.
+fn answer(reply: BindReply, result: Result<AuthorityOwnerGeneration, BindRefusal>) {
+    match reply {
+        BindReply::Peer {
+            handle,
+            correlation,
+            asked,
+        } => {
+            let (terminal, code) = match result {
+                Ok(_) => (TerminalResult::Ok, FailureCode::None),
+                Err(refusal) => to_wire(refusal),
+            };
+            let tail = match (asked, result) {
+                (Some(binding_generation), Ok(authority_owner_generation)) => {
+                    ReplyTail::StreamBind(StreamBindReply {
+                        binding_generation,
+                        authority_owner_generation,
+                    })
+                }
+                _ => ReplyTail::None,
+            };
+            send_reply(handle, correlation, terminal, code, tail, None);
+        }
+        BindReply::Bind(ticket) => ticket.answer(match result {
+            Ok(_) => BindAnswer::Registered { followed: None },
+            Err(refusal) => BindAnswer::Refused(refusal),
+        }),
+        // Not current there is as good as ended.
+        BindReply::Notice(ticket) => ticket.ended(NoticeEnd::Answered),
+        BindReply::Nobody => {}
+    }
+}
+
+fn to_wire(refusal: BindRefusal) -> (TerminalResult, FailureCode) {
+    let code = match refusal {
+        BindRefusal::StaleLocation | BindRefusal::Superseded => FailureCode::ActorLocationStale,
+        BindRefusal::OtherGeneration => FailureCode::SpotGenerationStale,
+        BindRefusal::Sealed => FailureCode::SpotMoving,
+        BindRefusal::NoFactory => FailureCode::RequestTargetNotFound,
+        BindRefusal::ShuttingDown => return (TerminalResult::Terminated, FailureCode::None),
+        BindRefusal::Failed => FailureCode::RequestFailed,
+    };
+    let result = code.terminal_result().unwrap_or(TerminalResult::Conflict);
+    (result, code)
+}
+
+/// What the answer of another node says.
+pub(super) fn from_wire(result: TerminalResult, code: FailureCode) -> BindAnswer {
+    BindAnswer::Refused(match (result, code) {
+        (TerminalResult::Ok, _) => return BindAnswer::Registered { followed: None },
+        (_, FailureCode::SpotGenerationStale)
+        | (TerminalResult::InvalidState, FailureCode::None) => BindRefusal::OtherGeneration,
+        (_, FailureCode::SpotMoving) => BindRefusal::Sealed,
+        (_, FailureCode::RequestTargetNotFound | FailureCode::HandlerNotFound) => {
+            BindRefusal::NoFactory
+        }
+        (TerminalResult::Terminated, _) => BindRefusal::ShuttingDown,
+        (_, FailureCode::RequestFailed | FailureCode::WorkerFailed) => BindRefusal::Failed,
+        // SB-70: whatever else keeps the Actor from being there.
+        _ => BindRefusal::StaleLocation,
+    })
+}
+
+fn not_bound(error: SessionNotBound) -> Error {
+    Error::invalid(error.to_string()).with_source(error)
+}
+
+fn tenure_of(id: &ActorId, tenure: &Tenure) -> spotlane_session::actor::Tenure {
+    spotlane_session::actor::Tenure {
+        actor: WireActorRef {
+            actor_id: id.clone(),
+            object_generation: tenure.object_generation,
+        },
+        node_rid: tenure.node_rid.clone(),
+        node_generation: tenure.node_generation,
+        authority_owner_generation: tenure.authority_owner_generation,
+        owner_lease_generation: tenure.owner_lease_generation,
+    }
+}
+
+fn to_moved(carried: &CarriedBinding) -> Binding {
+    let SessionIdentity { owner, session_rid } = carried.session();
+    Binding {
+        actor: carried.source().clone(),
+        session_owner: MovedOwner {
+            node_rid: owner.node_rid.clone(),
+            node_generation: owner.node_generation,
+            owner_id: owner.owner_id.clone(),
+            owner_lease_generation: owner.owner_lease_generation,
+        },
+        session_rid: session_rid.clone(),
+        binding_generation: carried.generation(),
+        next_sequence: carried.next_sequence(),
+    }
+}
+
+fn from_moved(binding: Binding) -> CarriedBinding {
+    let owner = binding.session_owner;
+    let session = SessionIdentity {
+        owner: SessionOwner {
+            node_rid: owner.node_rid,
+            node_generation: owner.node_generation,
+            owner_id: owner.owner_id,
+            owner_lease_generation: owner.owner_lease_generation,
+        },
+        session_rid: binding.session_rid,
+    };
+    CarriedBinding::new(
+        session,
+        binding.binding_generation,
+        binding.next_sequence,
+        binding.actor,
+    )
+}
+
+/// The client session that is bound to an Actor, as its handlers see it (SB-6).
+///
+/// There is one at most, and it may change between two turns; no session can be named from here.
+pub struct BoundSession<'a> {
+    core: &'a Arc<Core>,
+    unit: &'a Unit,
+}
+
+impl<'a> BoundSession<'a> {
+    pub(crate) const fn new(core: &'a Arc<Core>, unit: &'a Unit) -> Self {
+        Self { core, unit }
+    }
+
+    /// Whether a session is bound now.
+    pub fn is_bound(&self) -> bool {
+        self.unit.session.lock().machine.session().is_some()
+    }
+
+    /// Sends a packet to the client, one-way: it is on its way when this returns, and nobody says whether the client got
+    /// it (SB-37).
+    ///
+    /// # Errors
+    /// `InvalidOperation`: no session is bound; the same call succeeds after a bind (SB-74).
+    pub fn send(&self, name: &str, message: impl IntoPayload) -> Result<(), Error> {
+        let name = PacketName::new(name)?;
+        let push = self.unit.session.push(name, message.into_payload()?)?;
+        to_node(self.core, &push.to.node_rid, Record::from(push.record));
+        Ok(())
+    }
+
+    /// Closes the client's connection (SB-39).
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn close(&self) -> Result<(), Error> {
+        let push = self.unit.session.close()?;
+        to_node(self.core, &push.to.node_rid, Record::from(push.record));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for BoundSession<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundSession")
+            .field("actor", self.unit.id())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,132 @@
+//! Records about bindings: commands 36, 38, 42, 43, 44 and 51, from other nodes and from this one.
+
+use std::sync::Arc;
+
+use spotlane_mesh::{PeerLink, ReplyHandle};
+use spotlane_relocation::source::SourceEvent;
+use spotlane_session::{Peer, SessionOwner};
+use spotlane_types::id::OwnerId;
+use spotlane_wire::Record;
+use spotlane_wire::command::session::BoundSessionBind;
+use spotlane_wire::reference::BindingTransition;
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::inbound::send_error;
+use crate::session::actor::{self, BindReply};
+
+/// Takes a record of another node, or gives it back when it is about something else.
+pub(crate) fn take(
+    core: &Arc<Core>,
+    link: &PeerLink,
+    record: Record,
+    reply: Option<ReplyHandle>,
+) -> Option<(Record, Option<ReplyHandle>)> {
+    match record {
+        Record::BoundSessionBind(bind) => {
+            if let Some(handle) = reply {
+                bound(core, link, bind, handle);
+            }
+        }
+        Record::BoundSessionSend(_)
+        | Record::BoundSessionReplaced(_)
+        | Record::SessionRelocationSeal(_)
+        | Record::SessionRelocationSealed(_)
+        | Record::SessionRelocationRoute(_) => {
+            let peer = Peer {
+                node_rid: link.peer().clone(),
+                node_generation: link.node_generation(),
+            };
+            one_way(core, peer, record);
+        }
+        other => return Some((other, reply)),
+    }
+    None
+}
+
+/// As [`take`], for a record that this host sends to itself.
+pub(crate) fn take_here(core: &Arc<Core>, record: Record) {
+    let peer = Peer {
+        node_rid: core.identity.rid.clone(),
+        node_generation: core.identity.generation,
+    };
+    one_way(core, peer, record);
+}
+
+fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
+    let sessions = &core.sessions;
+    match record {
+        Record::BoundSessionSend(push) => {
+            match sessions.of_binding(push.expected_binding_generation) {
+                Some(actors) => actors.on_push(push),
+                // SB-38: never silent.
+                None => tracing::debug!(
+                    target: "spotlane::runtime::session", reason = "stale_target", "zlink.message_flow"
+                ),
+            }
+        }
+        Record::BoundSessionReplaced(replaced) => {
+            let retired = &replaced.retired_session;
+            let actors = sessions.actors(&retired.session_rid);
+            if retired.session_owner_node_generation == core.identity.generation {
+                let number = retired.retired_binding_generation.get();
+                sessions.bound().remove(&number);
+            }
+            if let Some(actors) = actors {
+                actors.on_replaced(peer, replaced);
+            }
+        }
+        Record::SessionRelocationSeal(seal) => {
+            // WR-55: without the session there is no seal and no answer.
+            if let Some(actors) = sessions.actors(&seal.session_rid) {
+                actors.on_seal(seal);
+            }
+        }
+        Record::SessionRelocationSealed(sealed) => {
+            let source = core.moves.source_of(&sealed.actor.actor.actor_id);
+            if let Some(source) = source {
+                source.push(SourceEvent::BindingSealed(Box::new(sealed)));
+            }
+        }
+        Record::SessionRelocationRoute(update) => match sessions.actors(&update.session_rid) {
+            Some(actors) => actors.on_route(core.identity.mesh.clone(), update),
+            // RL-322
+            None => tracing::warn!(
+                target: "spotlane::runtime::session", "late_session_route_update"
+            ),
+        },
+        _ => {}
+    }
+}
+
+/// Command 38: who sent it is the authenticated peer, with the owner that the directory knows it by (SB-12).
+fn bound(core: &Arc<Core>, link: &PeerLink, bind: BoundSessionBind, handle: ReplyHandle) {
+    let correlation = bind.correlation;
+    let Some(from) = owner_of(core, link) else {
+        let error = Error::unavailable("the session owner is not in the directory");
+        return send_error(handle, correlation, &error);
+    };
+    let asked = match bind.binding {
+        BindingTransition::Active { binding_generation } => Some(binding_generation),
+        BindingTransition::Tombstone { .. } => None,
+    };
+    let reply = BindReply::Peer {
+        handle,
+        correlation,
+        asked,
+    };
+    actor::bind(core, from, bind, reply);
+}
+
+fn owner_of(core: &Core, link: &PeerLink) -> Option<SessionOwner> {
+    let node = core.directory.node(link.peer())?;
+    let row = &node.descriptor().row;
+    (row.descriptor.lifecycle_generation == link.node_generation()).then_some(())?;
+    let owner: &OwnerId = &row.owner_id;
+    Some(SessionOwner {
+        node_rid: link.peer().clone(),
+        node_generation: link.node_generation(),
+        owner_id: owner.clone(),
+        owner_lease_generation: row.lease_generation,
+    })
+}

@@ -1,0 +1,108 @@
+//! One binding of a session, as its handler holds it.
+
+use spotlane_session::{
+    ActorRoute, BindingToken, BoundActor, RelayError, RelayMessage, SessionEvent,
+};
+use spotlane_wire::reference::ActorRef;
+use thiserror::Error;
+
+use super::convert::to_message;
+use super::{Call, RelayCall, SessionActors};
+use crate::handler::Packet;
+use crate::session::Replier;
+
+/// A packet that was not relayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RelayFailure {
+    /// The binding cannot take it.
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    /// ST-115: its name, metadata or payload does not fit a service record.
+    #[error("the packet does not fit a record between nodes: {0}")]
+    Unfit(&'static str),
+}
+
+/// One binding of a session (SB-6).
+#[derive(Clone, Debug)]
+pub struct SessionActor {
+    pub(super) actors: SessionActors,
+    pub(super) bound: BoundActor,
+}
+
+impl SessionActor {
+    /// The Actor; stays the same when it moves.
+    pub const fn actor_ref(&self) -> &ActorRef {
+        &self.bound.actor
+    }
+
+    /// Where it is now, while it is bound by this handle.
+    pub fn route(&self) -> Option<ActorRoute> {
+        let found = self
+            .actors
+            .lock()
+            .machine
+            .find(&self.bound.actor.actor_id)?;
+        (found.token == self.bound.token).then_some(found.route)
+    }
+
+    /// Sends a packet on to the Actor, with the right to answer it (SB-30, SB-31). Completes when it
+    /// was taken for sending, or is held while the Actor moves.
+    ///
+    /// # Errors
+    /// The binding ended, or the packet does not fit a record.
+    ///
+    /// # Cancel safety
+    /// Dropped, the packet may have been taken already.
+    pub async fn relay(&self, packet: Packet) -> Result<(), RelayFailure> {
+        let message = to_message(&packet)?;
+        self.relay_message(message, packet.replier).await
+    }
+
+    /// As [`Self::relay`], for a payload that the handler made of a packet.
+    ///
+    /// # Errors
+    /// As [`Self::relay`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::relay`].
+    pub async fn relay_message(
+        &self,
+        message: RelayMessage,
+        replier: Option<Replier>,
+    ) -> Result<(), RelayFailure> {
+        let token: BindingToken = self.bound.token.clone();
+        let actor_id = self.bound.actor.actor_id.clone();
+        let (call, accepted) = self.actors.call(|accepted| {
+            Call::Relay(RelayCall {
+                accepted: Some(accepted),
+                replier,
+            })
+        });
+        self.actors.on(SessionEvent::Relay {
+            call,
+            token,
+            message,
+        });
+        let accepted = accepted.await;
+        Ok(accepted.unwrap_or(Err(RelayError::SessionClosed { actor_id }))?)
+    }
+
+    /// Tells the Actor that its client is gone, and ends the binding; the connection stays (SB-64).
+    ///
+    /// # Errors
+    /// The binding ended before, or the Actor did not answer in time; it is gone either way.
+    ///
+    /// # Cancel safety
+    /// Dropped, the notice goes on.
+    pub async fn notify_disconnected(&self) -> Result<(), RelayError> {
+        let token = self.bound.token.clone();
+        let actor_id = self.bound.actor.actor_id.clone();
+        let (call, ended) = self.actors.call(Call::Notify);
+        self.actors
+            .on(SessionEvent::NotifyDisconnected { call, token });
+        ended
+            .await
+            .unwrap_or(Err(RelayError::SessionClosed { actor_id }))
+    }
+}
