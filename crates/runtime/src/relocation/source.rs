@@ -344,7 +344,10 @@ impl Driver {
         let Some(guard) = self.guard.as_mut() else {
             return Err(CaptureFailure::Adapter);
         };
+        let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let queue = captured_queue(&self.core, &self.fence, guard);
+        let queue = carried.into_iter().chain(queue).collect();
         let timers = self.timers.iter().map(freeze::freeze_timer);
         let timers = timers.collect::<Result<_, _>>().map_err(|error| {
             tracing::error!(target: "spotlane::runtime::relocation", %error, "a timer is not encodable");

@@ -252,6 +252,9 @@ async fn t_bnd_07_bind_relay_reply_and_push_here_and_between_hosts() {
         }
         a.relocate("near", g.node_id()).await.unwrap();
     }
+    // It answers at its new place before anybody binds it.
+    let place = g.actor("near").request("place", Payload::empty());
+    assert_eq!(place.reply::<String>().await.unwrap(), "g");
     let stream = gate(&g).await;
     for (id, node) in [("near", "g"), ("far", "a")] {
         let mut client = Client::login(&stream, id).await;
