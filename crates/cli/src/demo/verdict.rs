@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::client::{Table, grouped};
 
+use super::clients::Clients;
 use super::oracle::Tally;
 use super::spread::{Summary, millis};
 use super::troubles::Troubles;
@@ -21,6 +22,8 @@ pub(crate) struct Verdict {
     pub(crate) seed: u64,
     /// Moves.
     pub(crate) moves: Moves,
+    /// Clients.
+    pub(crate) clients: Clients,
     /// Messages.
     pub(crate) messages: Tally,
     /// Payload bytes that were sent.
@@ -31,6 +34,8 @@ pub(crate) struct Verdict {
     pub(crate) interruption: Summary,
     /// From submitting a request to its answer.
     pub(crate) latency: Summary,
+    /// The same for requests whose actor was on its way meanwhile.
+    pub(crate) crossing: Summary,
     /// Errors that callers met, with their number.
     pub(crate) troubles: Troubles,
 }
@@ -65,6 +70,15 @@ impl Verdict {
             &grouped(tally.messages),
             &count(tally.unknown, "ended without a known result"),
         );
+        if self.clients.connected > 0 {
+            let pushes = count(self.clients.moved_pushes, "pushes told of a move");
+            row("clients", &grouped(self.clients.connected), &pushes);
+            row(
+                "connections closed",
+                &grouped(self.clients.closed),
+                bad(self.clients.closed),
+            );
+        }
         row("lost", &grouped(tally.lost), bad(tally.lost));
         row("doubled", &grouped(tally.doubled), bad(tally.doubled));
         row(
@@ -87,6 +101,7 @@ impl Verdict {
         for (name, summary) in [
             ("interruption", &self.interruption),
             ("request", &self.latency),
+            ("request across a move", &self.crossing),
         ] {
             row(&format!("{name} p50"), &millis(summary.p50_us), "");
             row(&format!("{name} p99"), &millis(summary.p99_us), "");
@@ -139,6 +154,7 @@ mod tests {
                 completed: 7,
                 failed: 0,
             },
+            clients: Clients::default(),
             messages,
             payload_bytes: 64,
             state_bytes: 1_024,
@@ -149,6 +165,7 @@ mod tests {
                 max_us: 3_000,
             },
             latency: Summary::default(),
+            crossing: Summary::default(),
             troubles: Troubles::default(),
         }
     }
