@@ -184,8 +184,8 @@ const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
     let [a, b, c, d, e, f, g, h] = Header::encode(edition, Flags::MORE, 1);
     let [i, j, k, l, m, n, o, p] = Header::encode(edition, Flags::MORE, 8);
     [
-        a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 0, i, j, k, l,
-        m, n, o, p, 0, 0, 0, 0, 0, 0, 0, 0,
+        a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 0, i, j, k,
+        l, m, n, o, p, 0, 0, 0, 0, 0, 0, 0, 0,
     ]
 }
 
