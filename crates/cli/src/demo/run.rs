@@ -19,7 +19,7 @@ use super::oracle::Oracle;
 use super::recorder::Figures;
 use super::spread::millis;
 use super::traffic::{Shared, send_all};
-use super::verdict::Verdict;
+use super::verdict::{self, Verdict};
 use super::world::{World, WorldError};
 
 /// Runs a demo and returns what it has shown.
@@ -145,8 +145,9 @@ fn judge(shared: &Shared, counts: &Counts, figures: &Figures) -> Verdict {
     let oracle = std::mem::take(&mut *shared.oracle.lock().unwrap_or_else(PoisonError::into_inner));
     let messages = oracle.finish();
     let (moves, clients) = (counts.moves.now(), counts.clients.now());
+    let interruption = figures.interruption();
     Verdict {
-        holds: messages.holds() && clients.closed == 0 && (moves.asked == 0 || moves.completed > 0),
+        holds: verdict::holds(&messages, &clients, &moves, &interruption),
         seconds: shared.args.seconds,
         store: shared.world.store(),
         seed: shared.args.seed,
@@ -155,7 +156,7 @@ fn judge(shared: &Shared, counts: &Counts, figures: &Figures) -> Verdict {
         messages,
         payload_bytes: shared.payload_bytes.load(Ordering::Relaxed),
         state_bytes: figures.bytes(),
-        interruption: figures.interruption(),
+        interruption,
         latency: shared
             .latency
             .lock()

@@ -51,6 +51,19 @@ pub(crate) struct Moves {
     pub(crate) failed: u64,
 }
 
+/// Whether every promise was kept, and the run has shown it: moves that were asked for happened, and somebody saw how long
+/// they took.
+pub(crate) fn holds(
+    messages: &Tally,
+    clients: &Clients,
+    moves: &Moves,
+    interruption: &Summary,
+) -> bool {
+    let moved = moves.asked == 0 || moves.completed > 0;
+    let measured = moves.completed == 0 || interruption.count > 0;
+    messages.holds() && clients.closed == 0 && moved && measured
+}
+
 impl Verdict {
     /// The table.
     pub(crate) fn table(&self) -> String {
@@ -103,7 +116,8 @@ impl Verdict {
             ("request", &self.latency),
             ("request across a move", &self.crossing),
         ] {
-            row(&format!("{name} p50"), &millis(summary.p50_us), "");
+            let measured = count(summary.count, "measured");
+            row(&format!("{name} p50"), &millis(summary.p50_us), &measured);
             row(&format!("{name} p99"), &millis(summary.p99_us), "");
             row(&format!("{name} max"), &millis(summary.max_us), "");
         }
@@ -175,6 +189,30 @@ mod tests {
         let text = verdict(Tally::default()).table();
         assert!(text.contains("every promise was kept"), "{text}");
         assert!(!text.contains("must be 0"), "{text}");
+    }
+
+    #[test]
+    fn moves_that_nobody_measured_prove_nothing() {
+        let (messages, clients) = (Tally::default(), Clients::default());
+        let seen = Summary {
+            count: 1,
+            ..Summary::default()
+        };
+        let moves = Moves {
+            asked: 7,
+            completed: 7,
+            failed: 0,
+        };
+        assert!(holds(&messages, &clients, &moves, &seen));
+        assert!(!holds(&messages, &clients, &moves, &Summary::default()));
+        let none = Moves {
+            asked: 7,
+            completed: 0,
+            failed: 7,
+        };
+        assert!(!holds(&messages, &clients, &none, &seen));
+        let still = Moves::default();
+        assert!(holds(&messages, &clients, &still, &Summary::default()));
     }
 
     #[test]

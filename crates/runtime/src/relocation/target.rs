@@ -338,7 +338,12 @@ impl Driver {
             TargetEffect::Deliver(record) | TargetEffect::Forward(record) => self.deliver(*record),
             TargetEffect::GiveBack(message) => self.give_back(message),
             TargetEffect::Remove { arrivals } => self.remove(arrivals),
-            TargetEffect::Reached(point) => emit::target_point(point),
+            TargetEffect::Reached(point) => {
+                if matches!(point, TargetPoint::S3 { .. }) {
+                    emit::point(&self.id, "S3");
+                }
+                emit::target_point(point);
+            }
             TargetEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
             TargetEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
