@@ -15,6 +15,8 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod hostile;
+mod left_behind;
 mod moves;
 mod one_host;
 mod stress;
