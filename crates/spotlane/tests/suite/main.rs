@@ -16,6 +16,8 @@
 
 mod app;
 mod faults;
+mod hostile;
+mod left_behind;
 mod moves;
 mod one_host;
 mod proxy;
