@@ -73,53 +73,6 @@ async fn a_host_without_room_holds_the_peer_back() {
     sending.await.unwrap();
 }
 
-/// TR-53: of two peers that both have much to say, neither has more than its turn.
-#[tokio::test]
-async fn two_busy_peers_take_turns() {
-    let node = Node::alone("node", {
-        let first = Mutex::new(std::collections::BTreeSet::new());
-        Box::new(move |received| {
-            // Each peer is stopped at its first record, until both have sent everything.
-            let name = received.from.peer().as_bytes().to_vec();
-            if first.lock().unwrap().insert(name) {
-                return Ok(Flow::Later(Box::new(received)));
-            }
-            Err(received)
-        })
-    });
-    let mut node = node.await;
-    let record = common::raw::message(&common::raw::frames_of(&node_send("x")));
-    let mut peers = Vec::new();
-    for name in ["one", "two"] {
-        let mut peer = common::raw::RawPeer::admitted(&node, name).await;
-        peer.application.write(&record.repeat(400)).await;
-        peers.push(peer);
-    }
-    let links = [node.admitted("one").await, node.admitted("two").await];
-    // A probe is answered behind everything that was sent before it has come in.
-    for peer in &mut peers {
-        peer.acknowledge().await;
-    }
-    for link in &links {
-        link.resume();
-    }
-    let (mut last, mut run) = (None, 0);
-    let mut longest = 0;
-    let mut left = [400; 2];
-    while left.iter().all(|left| *left > 0) {
-        let from = node.record().await.from;
-        left[usize::from(from == links[1])] -= 1;
-        run = if last.as_ref() == Some(&from) {
-            run + 1
-        } else {
-            1
-        };
-        longest = longest.max(run);
-        last = Some(from);
-    }
-    assert!(longest <= 130, "{longest}");
-}
-
 /// How much a transfer moves: `SPOTLANE_MESH_TRANSFER_MIB`, 64 without it.
 fn transfer_bytes() -> usize {
     let mib = std::env::var("SPOTLANE_MESH_TRANSFER_MIB").ok();
