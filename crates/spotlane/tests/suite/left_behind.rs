@@ -23,7 +23,7 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 /// RL-170, EX-102: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
 /// the new owner.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "hangs: a waiter whose line was dissolved by a seal spins in the lane's `job`"]
+#[ignore = "open: does not end yet"]
 async fn a_message_in_line_follows_its_actor() {
     let stores = Stores::new();
     let mut tight = settings();
