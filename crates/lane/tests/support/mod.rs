@@ -366,10 +366,7 @@ impl Bench {
 }
 
 /// Has the lane run a handler that waits, with its gate, until it is released.
-pub(crate) async fn running<P: LanePolicy>(
-    lane: &Lane<Scripted<P>>,
-    name: &'static str,
-) -> Release
+pub(crate) async fn running<P: LanePolicy>(lane: &Lane<Scripted<P>>, name: &'static str) -> Release
 where
     Yielding: WaitsUnder<P>,
 {
