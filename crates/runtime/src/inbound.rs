@@ -391,9 +391,13 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
     let mut message = message;
     match message.reply.take() {
         Some(Route::Remote(answer)) => answer.stale(),
-        other => {
+        // A caller of this host has no route that could be old: its object is gone from here (RL-153).
+        Some(Route::Local(caller)) => {
+            let gone = Error::unavailable("the object left this host and nothing leads to it");
+            drop(caller.send(Err(gone)));
+        }
+        None => {
             tracing::trace!(target: "spotlane::runtime::dispatch", reason = "stale_target", "zlink.dispatch_error");
-            drop(other);
         }
     }
 }

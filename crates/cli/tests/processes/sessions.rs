@@ -66,11 +66,8 @@ async fn a_client_stays_connected_while_its_actor_moves() {
         .await
         .unwrap();
 
-    let (from, to) = if owner == "a" {
-        (&nodes[0], &nodes[1])
-    } else {
-        (&nodes[1], &nodes[0])
-    };
+    let from = nodes.iter().find(|node| node.name == owner).unwrap();
+    let to = nodes.iter().find(|node| node.name != owner).unwrap();
     let order = json!({"kind": "actor", "id": "ann", "to": to.name}).to_string();
     assert_eq!(from.post("/v1/relocate", &order).0, 200, "{}", from.log());
     assert_eq!(pushed(&mut inbox, "moved").await, json!({"node": to.name}));

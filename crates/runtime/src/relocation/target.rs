@@ -119,23 +119,28 @@ pub(super) fn prepared(
             .entry(id.clone())
             .or_insert_with(|| start(core, &id)),
     );
-    if local == LocalCheck::Fits {
-        core.slots.change(&id, |slot| {
-            // When it lives here the machine finds that the row says so, and refuses.
-            if let Some(Slot::Live(_)) = slot {
-                return (slot, ());
-            }
-            if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
-                *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
-            }
-            unit.inbox.open_arrivals();
-            (Some(Slot::Arriving(Arc::clone(&unit))), ())
-        });
-    }
-    unit.push(TargetEvent::Prepare {
+    let prepare = TargetEvent::Prepare {
         connection,
         prepare,
         local,
+    };
+    if local != LocalCheck::Fits {
+        unit.push(prepare);
+        return;
+    }
+    core.slots.change(&id, |slot| {
+        // Command 40 is in the inbox before a message can be: what came earlier than the machine's look at it would be
+        // given back to the very queue that it came from.
+        unit.push(prepare);
+        // When it lives here the machine finds that the row says so, and refuses.
+        if let Some(Slot::Live(_)) = slot {
+            return (slot, ());
+        }
+        if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
+            *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+        }
+        unit.inbox.open_arrivals();
+        (Some(Slot::Arriving(Arc::clone(&unit))), ())
     });
 }
 
