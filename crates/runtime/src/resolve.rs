@@ -66,7 +66,7 @@ pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Resu
         return Ok(Place::There(Box::new(route.tenure)));
     }
     let margin = core.settings.lease.fencing_margin();
-    let mut attempt = 0;
+    let (mut attempt, mut doubted) = (0, None);
     loop {
         let until = deadline.location();
         if let Some(found) = core.repository.live_route(&key, margin, until).await? {
@@ -85,14 +85,30 @@ pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Resu
             drop(routes);
             return Ok(Place::There(Box::new(found.route.tenure)));
         }
-        wait_or_fail(core, id, deadline).await?;
-        pause(deadline, attempt).await?;
-        attempt = attempt.saturating_add(1);
+        match why_not(core, id, deadline).await? {
+            Some(tenure) if doubted.as_ref() == Some(&tenure) => {
+                // RL-94: an owner that is dead or past its lease; nobody takes its place (RL-235).
+                return Err(Error::unavailable(format!(
+                    "the owner of actor {:?} is not alive",
+                    id.as_str()
+                )));
+            }
+            // Two reads say no more than one: the move may have ended between them. The next look decides.
+            Some(tenure) => doubted = Some(tenure),
+            None => {
+                pause(deadline, attempt).await?;
+                attempt = attempt.saturating_add(1);
+            }
+        }
     }
 }
 
-/// Why there is no live route: an error, or `Ok` when waiting helps (RL-365).
-async fn wait_or_fail(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<(), Error> {
+/// Why there is no live route: an error, the tenure of an owner that may be dead, or `None` when waiting helps (RL-365).
+async fn why_not(
+    core: &Core,
+    id: &ActorId,
+    deadline: &Deadline,
+) -> Result<Option<Tenure>, Error> {
     let key = actor_key(id);
     match core.repository.read(&key, deadline.location()).await? {
         Authority::Missing => Err(Error::not_found(format!("no actor {:?}", id.as_str()))),
@@ -102,12 +118,8 @@ async fn wait_or_fail(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<
         ))),
         Authority::Active(_) => match core.repository.find(&key, deadline.location()).await? {
             Resolved::Missing => Err(Error::not_found(format!("no actor {:?}", id.as_str()))),
-            Resolved::NotReady => Ok(()),
-            // RL-94: an owner that is dead or past its lease; nobody takes its place (RL-235).
-            Resolved::Ready(_) => Err(Error::unavailable(format!(
-                "the owner of actor {:?} is not alive",
-                id.as_str()
-            ))),
+            Resolved::NotReady => Ok(None),
+            Resolved::Ready(route) => Ok(Some(route.tenure)),
         },
     }
 }
