@@ -1,7 +1,7 @@
 //! Joins: an Actor asks, from inside of a handler, to move into another Entry Spot (RL-141 to RL-149).
 //!
 //! A Join is recorded in the handler and becomes the barrier of the Actor's queue when the handler ends well. The barrier
-//! stays closed while the Actor moves; what was accepted meanwhile waits behind it and moves too.
+//! stays closed while the Actor moves; what was accepted meanwhile waits behind it and moves too (RL-149).
 
 use std::fmt;
 use std::mem;

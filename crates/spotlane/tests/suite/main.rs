@@ -15,6 +15,7 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod joins;
 mod moves;
 mod one_host;
 mod sessions;
