@@ -235,13 +235,12 @@ async fn join(core: &Arc<Core>, live: &Arc<Live>, order: &JoinOrder) -> Result<J
             "the time of the join was over when its handler ended",
         ));
     }
-    let target = match &order.target {
-        Some(target) => target.clone(),
-        None => {
-            let version = core.settings.all.application_version;
-            pick_target(core, &live.unit.actor_type.name, version)
-                .ok_or_else(|| Error::unavailable("no other node takes actors of this type"))?
-        }
+    let target = if let Some(target) = &order.target {
+        target.clone()
+    } else {
+        let version = core.settings.all.application_version;
+        pick_target(core, &live.unit.actor_type.name, version)
+            .ok_or_else(|| Error::unavailable("no other node takes actors of this type"))?
     };
     let moving = begin_join(core, live, &target, order.operation, order.deadline);
     match moving.await? {
