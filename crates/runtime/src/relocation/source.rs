@@ -355,7 +355,7 @@ impl Driver {
         };
         let mut queue = captured_queue(&self.core, &self.fence, guard);
         if let Some(join) = &self.join {
-            // RL-360: in front of everything but the binding, which the payload puts first.
+            // RL-360: in front of everything but the record of the binding.
             let source = freeze::source_of(&self.core, &Origin::Local { actor: None });
             let source = source.map_err(|_| CaptureFailure::NotEncodable)?;
             queue.insert(0, QueuedWork::Record(Box::new(join_record(source, join))));
