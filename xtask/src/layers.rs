@@ -32,7 +32,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("spotlane-store-memory", Layer::Product(2)),
     ("spotlane-store-redis", Layer::Product(2)),
     ("spotlane-location", Layer::Product(3)),
-    ("spotlane-lane", Layer::Product(3)),
+    ("spotlane-lane", Layer::Product(2)),
     ("spotlane-mesh", Layer::Product(3)),
     ("spotlane-stream", Layer::Product(3)),
     ("spotlane-runtime", Layer::Product(4)),

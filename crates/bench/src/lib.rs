@@ -165,7 +165,9 @@ impl Bench {
         self.figures
             .retain(|figure| figure.name.contains(&self.plan.only));
         if self.plan.peers == Peers::LeftOut {
-            self.figures.iter_mut().for_each(|figure| figure.peers.clear());
+            self.figures
+                .iter_mut()
+                .for_each(|figure| figure.peers.clear());
         }
         for round in 0..=self.plan.rounds {
             let enough = round > ROUNDS_MIN;

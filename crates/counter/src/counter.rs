@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use spotlane::{Actor, Context, Error, Every, Handlers, Json, Tick};
 
-use crate::message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Note, TAG_BYTES_MAX};
+use crate::message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Moved, Note, TAG_BYTES_MAX, Told};
 use crate::name::node_name;
 
 /// The most tags that are kept; a further one displaces the oldest.
@@ -22,6 +22,8 @@ pub struct Counter {
     pub(crate) first: u64,
     pub(crate) log: VecDeque<String>,
     pub(crate) ticks: u64,
+    /// It was restored on this node and has not told its client yet. Not part of the state that moves.
+    pub(crate) arrived: bool,
     /// Filler: makes the state as large as somebody wants to move.
     pub(crate) blob: Bytes,
 }
@@ -35,6 +37,7 @@ impl Actor for Counter {
             .send("note", Self::on_note)
             .request("log", Self::on_log)
             .request("blob", Self::on_blob)
+            .send("tell", Self::on_tell)
             .timer("tick", Every::new(TICK_PERIOD), Self::on_tick);
     }
 }
@@ -50,6 +53,7 @@ impl Counter {
         context: &mut Context,
         Json(add): Json<Add>,
     ) -> Result<Json<Added>, Error> {
+        self.greet(context);
         let total = self.add(add)?;
         Ok(Json(Added {
             total,
@@ -57,7 +61,12 @@ impl Counter {
         }))
     }
 
-    async fn on_note(&mut self, _: &mut Context, Json(note): Json<Note>) -> Result<(), Error> {
+    async fn on_note(
+        &mut self,
+        context: &mut Context,
+        Json(note): Json<Note>,
+    ) -> Result<(), Error> {
+        self.greet(context);
         self.remember(note.tag)
     }
 
@@ -74,8 +83,19 @@ impl Counter {
         Ok(Json(blob))
     }
 
-    async fn on_tick(&mut self, _: &mut Context, _: Tick) {
+    async fn on_tick(&mut self, context: &mut Context, _: Tick) {
+        self.greet(context);
         self.ticks += 1;
+    }
+
+    /// An error here is for the log of the node: `InvalidOperation` when no client is bound.
+    async fn on_tell(
+        &mut self,
+        context: &mut Context,
+        Json(told): Json<Told>,
+    ) -> Result<(), Error> {
+        self.greet(context);
+        context.bound_session().send("told", Json(told))
     }
 }
 
@@ -88,6 +108,15 @@ impl Counter {
     /// How often it ticked.
     pub fn ticks(&self) -> u64 {
         self.ticks
+    }
+
+    /// The first turn on a new node tells the client, if there is one, that its Actor has moved.
+    fn greet(&mut self, context: &Context) {
+        if std::mem::take(&mut self.arrived) {
+            let node = node_name(context.node());
+            // Without a client nobody has to know.
+            drop(context.bound_session().send("moved", Json(Moved { node })));
+        }
     }
 
     fn add(&mut self, add: Add) -> Result<i64, Error> {

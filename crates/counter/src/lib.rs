@@ -10,14 +10,20 @@
 //! | `note` | one-way [`Note`] | |
 //! | `log` | request [`Log`] | the tags in the order of handling |
 //! | `blob` | request [`Blob`] | [`Blob`] |
+//! | `tell` | one-way [`Told`] | none; the client of the Actor gets the push `told` |
 //! | `tick` | timer, every [`TICK_PERIOD`] | |
+//!
+//! A client logs in with [`Login`]; its packets `add`, `note`, `log` and `blob` go to the Actor that it bound, and it gets
+//! the pushes `told` and [`Moved`].
 
 mod counter;
 mod message;
 mod name;
+mod session;
 mod state;
 
 pub use counter::{Counter, LOG_TAGS_MAX, TICK_PERIOD};
-pub use message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Note, TAG_BYTES_MAX};
+pub use message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Moved, Note, TAG_BYTES_MAX, Told};
 pub use name::node_name;
+pub use session::{CounterSession, CounterSessions, LoggedIn, Login};
 pub use state::CounterAdapter;

@@ -63,3 +63,19 @@ pub struct Blob {
     /// The size in bytes.
     pub bytes: u64,
 }
+
+/// `tell`: the Actor passes the text on to its client, as the push `told`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a message of an application")]
+pub struct Told {
+    /// What is told.
+    pub text: String,
+}
+
+/// The push `moved`: the Actor lives on another node now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a message of an application")]
+pub struct Moved {
+    /// Its node.
+    pub node: String,
+}

@@ -33,6 +33,7 @@ impl Adapter<Counter> for CounterAdapter {
 
     async fn restore(&self, counter: &mut Counter, state: Bytes) -> Result<(), Error> {
         *counter = read(state)?;
+        counter.arrived = true;
         Ok(())
     }
 }
@@ -85,6 +86,7 @@ fn read(mut state: Bytes) -> Result<Counter, Error> {
         first: head.first,
         ticks: head.ticks,
         log: head.log,
+        arrived: false,
         blob: state,
     })
 }
@@ -103,6 +105,7 @@ mod tests {
                 total,
                 first,
                 log,
+                arrived: false,
                 ticks,
                 blob: blob.into(),
             },

@@ -2,15 +2,19 @@
 //! depends on them, only how far a gate travels and whether a thread is asked to hand something over.
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use threads::{defer, enter, leave, woken, worker};
+pub(crate) use threads::{enter, leave, let_others_run, woken, worker};
 
 #[cfg(any(loom, shuttle))]
-pub(crate) use models::{enter, leave, woken, worker};
+pub(crate) use models::{enter, leave, let_others_run, woken, worker};
 
 use std::task::Waker;
 
 /// Another worker that this thread was to poll, and which must not wait for what is polled now.
 #[derive(Debug)]
+#[cfg_attr(
+    any(loom, shuttle),
+    expect(dead_code, reason = "a model has no threads that keep workers back")
+)]
 pub(crate) enum Stranded {
     Nobody,
     /// Possibly in the place for the task that was woken last, which no other thread takes from.
@@ -23,7 +27,9 @@ pub(crate) enum Stranded {
 #[cfg(not(any(loom, shuttle)))]
 mod threads {
     use std::cell::Cell;
-    use std::task::Waker;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
     use super::Stranded;
 
@@ -99,8 +105,17 @@ mod threads {
         noted.unwrap_or(false)
     }
 
+    /// Has this task polled again after the other tasks of its thread and the I/O driver had their turn.
+    pub(crate) fn let_others_run(cx: &mut Context<'_>) {
+        if pin!(tokio::task::yield_now()).poll(cx).is_pending() {
+            defer(cx.waker());
+        } else {
+            cx.waker().wake_by_ref();
+        }
+    }
+
     /// The worker comes back when this thread has nothing else to do.
-    pub(crate) fn defer(waker: &Waker) {
+    fn defer(waker: &Waker) {
         let kept = DEFERRED.try_with(|deferred| deferred.set(Some(waker.clone())));
         if kept.is_ok() {
             HERE.try_with(|here| here.deferred.set(true)).ok();
@@ -111,9 +126,13 @@ mod threads {
 /// The model checkers run all threads of a model on one thread.
 #[cfg(any(loom, shuttle))]
 mod models {
-    use std::task::Waker;
+    use std::task::{Context, Waker};
 
     use super::Stranded;
+
+    pub(crate) fn let_others_run(cx: &mut Context<'_>) {
+        cx.waker().wake_by_ref();
+    }
 
     pub(crate) fn worker(_: usize) -> Option<usize> {
         None

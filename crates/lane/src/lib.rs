@@ -9,7 +9,7 @@
 //!
 //! The crate never runs anything on the caller's stack, holds no lock while foreign code runs, keeps no
 //! global state and reads no clock that was not handed to it. It knows nothing of nodes, stores or wire
-//! formats. Layer 3, async.
+//! formats. Layer 2, async.
 //!
 //! ```
 //! use std::{num::NonZeroUsize, sync::Arc, time::Duration};

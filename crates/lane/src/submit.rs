@@ -282,6 +282,10 @@ pub(crate) async fn job<O: Owner>(
             });
         }
         work = refused;
+        // A seal dissolves the line; when the lane is full again after it was given back, the caller joins anew.
+        if in_line.as_ref().is_some_and(|line| !stands(line)) {
+            in_line = None;
+        }
         let line = if let Some(line) = &in_line {
             line
         } else {
@@ -311,6 +315,14 @@ pub(crate) async fn job<O: Owner>(
             });
         }
     }
+}
+
+/// Whether the place in line is still there.
+fn stands<O: Owner>(in_line: &InLine<O>) -> bool {
+    let inner = in_line.core.inner.lock();
+    let waiters = inner.ext.as_ref().map(|ext| ext.waiters.iter());
+    let mut waiters = waiters.into_iter().flatten();
+    waiters.any(|waiter| Arc::ptr_eq(&waiter.cell, &in_line.cell))
 }
 
 impl<O: Owner> Core<O> {

@@ -2,15 +2,14 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode};
 use crate::drive::{Load, new_carrier};
 use crate::engine::Shared;
+use crate::here;
 use crate::host::GateHost;
 use crate::owner::Owner;
 
@@ -110,7 +109,7 @@ impl Worker {
             }
             if self.after == AfterPoll::Pause {
                 self.shared.ready.pause(self.index, false);
-                let_others_run(cx);
+                here::let_others_run(cx);
                 return Poll::Pending;
             }
             if self.helps
@@ -229,16 +228,6 @@ impl Worker {
             self.spares.push(carrier);
         }
     }
-}
-
-/// Has this task polled again after the other tasks of its thread and the I/O driver had their turn.
-fn let_others_run(cx: &mut Context<'_>) {
-    #[cfg(not(any(loom, shuttle)))]
-    if pin!(tokio::task::yield_now()).poll(cx).is_pending() {
-        crate::here::defer(cx.waker());
-        return;
-    }
-    cx.waker().wake_by_ref();
 }
 
 impl fmt::Debug for Worker {

@@ -272,3 +272,52 @@ pub(crate) fn parse_endpoint(text: &str) -> Result<(Endpoint, Address), ConfigEr
     let endpoint = Endpoint::new(text).map_err(|_| malformed())?;
     Ok((endpoint, address))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TR-62
+    #[test]
+    fn endpoints_have_a_scheme_a_host_and_a_port() {
+        for text in [
+            "tcp://127.0.0.1:0",
+            "tls://mesh.test:7000",
+            "tcp://[::1]:9",
+            "tcp://*:7",
+        ] {
+            let (endpoint, address) = parse_endpoint(text).unwrap();
+            assert_eq!(
+                (endpoint.as_str(), address.to_string()),
+                (text, text.to_owned())
+            );
+        }
+        for text in [
+            "",
+            "127.0.0.1:7",
+            "udp://a:7",
+            "tcp://a",
+            "tcp://:7",
+            "tcp://::1:7",
+            "tcp://a:x",
+        ] {
+            let refused = parse_endpoint(text).unwrap_err();
+            let endpoint = text.to_owned();
+            assert_eq!(refused, ConfigError::Endpoint { endpoint });
+        }
+    }
+
+    /// TR-62: what others cannot dial is not advertised.
+    #[test]
+    fn a_wildcard_is_not_dialable() {
+        for text in ["tcp://0.0.0.0:7", "tcp://[::]:7", "tcp://*:7", "tcp://a:0"] {
+            let (_, address) = parse_endpoint(text).unwrap();
+            assert!(matches!(
+                address.check_dialable(),
+                Err(ConfigError::Wildcard { .. })
+            ));
+        }
+        let (_, address) = parse_endpoint("tcp://a:7").unwrap();
+        assert_eq!(address.check_dialable(), Ok(()));
+    }
+}

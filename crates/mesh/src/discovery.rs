@@ -46,7 +46,7 @@ pub async fn discover<D: Directory>(mesh: &Mesh, directory: &D, settings: Discov
         };
         let now = mesh.now();
         let change = match read {
-            Ok(nodes) => roster.on_list(now, nodes),
+            Ok(nodes) => Some(roster.on_list(now, nodes)),
             Err(_) => roster.on_failure(now),
         };
         if let Some(nodes) = change {
@@ -101,7 +101,7 @@ impl Roster {
     }
 
     /// A complete list. Gives the nodes to be connected to.
-    fn on_list(&mut self, now: Monotonic, nodes: Nodes) -> Option<Nodes> {
+    fn on_list(&mut self, now: Monotonic, nodes: Nodes) -> Nodes {
         let after_outage = std::mem::replace(&mut self.state, State::Reading) != State::Reading;
         let listed: BTreeMap<_, _> = nodes.into_iter().map(|it| (it.node.clone(), it)).collect();
         self.nodes.retain(|rid, known| {
@@ -117,7 +117,7 @@ impl Roster {
             let dropped_at = None;
             self.nodes.insert(rid, Known { node, dropped_at });
         }
-        Some(self.all())
+        self.all()
     }
 
     /// The directory could not be read. Gives the nodes to be connected to when that changes them.
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn the_list_of_the_directory_is_what_counts() {
         let mut roster = roster();
-        assert_eq!(roster.on_list(at(0), nodes("ab")), Some(nodes("ab")));
-        assert_eq!(roster.on_list(at(1), nodes("bc")), Some(nodes("bc")));
+        assert_eq!(roster.on_list(at(0), nodes("ab")), nodes("ab"));
+        assert_eq!(roster.on_list(at(1), nodes("bc")), nodes("bc"));
     }
 
     /// RL-243: an outage keeps the last list for the grace and no longer.
@@ -191,7 +191,7 @@ mod tests {
         }
         assert_eq!(roster.on_failure(at(31)), Some(Vec::new()));
         assert_eq!(roster.on_failure(at(32)), None);
-        assert_eq!(roster.on_list(at(33), nodes("b")), Some(nodes("b")));
+        assert_eq!(roster.on_list(at(33), nodes("b")), nodes("b"));
     }
 
     /// RL-243: after an outage a missing node has the time of a lease to come back.
@@ -200,10 +200,10 @@ mod tests {
         let mut roster = roster();
         roster.on_list(at(0), nodes("abc"));
         roster.on_failure(at(1));
-        assert_eq!(roster.on_list(at(2), nodes("a")), Some(nodes("abc")));
-        assert_eq!(roster.on_list(at(5), nodes("ac")), Some(nodes("abc")));
-        assert_eq!(roster.on_list(at(12), nodes("ac")), Some(nodes("ac")));
+        assert_eq!(roster.on_list(at(2), nodes("a")), nodes("abc"));
+        assert_eq!(roster.on_list(at(5), nodes("ac")), nodes("abc"));
+        assert_eq!(roster.on_list(at(12), nodes("ac")), nodes("ac"));
         // It is a node like any other then.
-        assert_eq!(roster.on_list(at(13), nodes("a")), Some(nodes("a")));
+        assert_eq!(roster.on_list(at(13), nodes("a")), nodes("a"));
     }
 }

@@ -61,12 +61,11 @@ pub(crate) async fn listen(node: Arc<Node>, listener: TcpListener, scheme: Schem
                 Err(diagnostic) => return task.inbound.on_diagnostic(diagnostic),
             };
             let lane = accepted.ready.lane;
-            match task.join_lane(accepted, scheme, &stream) {
-                Some(core) => core.run_lane(lane, stream, incoming).await,
-                None => {
-                    stream.close();
-                    task.inbound.on_diagnostic(Diagnostic::NotJoined);
-                }
+            if let Some(core) = task.join_lane(accepted, scheme, &stream) {
+                core.run_lane(lane, stream, incoming).await;
+            } else {
+                stream.close();
+                task.inbound.on_diagnostic(Diagnostic::NotJoined);
             }
         });
     }

@@ -88,13 +88,12 @@ impl Mesh {
             source,
         })?;
         address.port = bound.port();
-        let advertised = match &config.advertise {
-            Some(advertised) => advertised.clone(),
+        let advertised = if let Some(advertised) = &config.advertise {
+            advertised.clone()
+        } else {
             // TR-62: the actual port is advertised, and a wildcard is not.
-            None => {
-                address.check_dialable()?;
-                parse_endpoint(&address.to_string())?.0
-            }
+            address.check_dialable()?;
+            parse_endpoint(&address.to_string())?.0
         };
         let required = match &config.required {
             Some(required) => required.clone(),

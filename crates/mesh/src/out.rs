@@ -210,18 +210,15 @@ impl Queue<'_> {
     fn end(self, charge: u64, done: Option<Done>) {
         let state = self.state;
         state.charge = state.charge.saturating_add(charge);
-        match state.ordered.back_mut().filter(|_| self.shared_last) {
-            Some(last) => {
-                last.ends = Ends::BetweenMessages;
-                last.charge = charge;
-                last.done.extend(done);
-            }
-            None => {
-                state.open.charge = state.open.charge.saturating_add(charge);
-                state.open.done.extend(done);
-                if state.open.bytes.len() >= BUFFER_BYTES {
-                    state.close_buffer(Ends::BetweenMessages);
-                }
+        if let Some(last) = state.ordered.back_mut().filter(|_| self.shared_last) {
+            last.ends = Ends::BetweenMessages;
+            last.charge = charge;
+            last.done.extend(done);
+        } else {
+            state.open.charge = state.open.charge.saturating_add(charge);
+            state.open.done.extend(done);
+            if state.open.bytes.len() >= BUFFER_BYTES {
+                state.close_buffer(Ends::BetweenMessages);
             }
         }
     }
@@ -436,11 +433,11 @@ impl LaneOut {
         for done in batch.done {
             done.tell(Written::Taken);
         }
-        if let Some(mut spare) = batch.spare {
-            if spare.capacity() > state.spare.capacity() {
-                spare.clear();
-                state.spare = spare;
-            }
+        if let Some(mut spare) = batch.spare
+            && spare.capacity() > state.spare.capacity()
+        {
+            spare.clear();
+            state.spare = spare;
         }
     }
 
@@ -719,10 +716,10 @@ impl Batch {
             if let Some(piece) = self.pieces.pop_front() {
                 self.charge = self.charge.saturating_add(piece.charge);
                 self.done.extend(piece.done);
-                if let PieceBytes::Copied(bytes) = piece.bytes {
-                    if bytes.capacity() <= SPARE_BYTES_MAX {
-                        self.spare = Some(bytes);
-                    }
+                if let PieceBytes::Copied(bytes) = piece.bytes
+                    && bytes.capacity() <= SPARE_BYTES_MAX
+                {
+                    self.spare = Some(bytes);
                 }
             }
         }

@@ -1,10 +1,6 @@
 //! What a peer or the network may do to a link: it ends with a named reason, every request ends once,
 //! and other links go on.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test tells enough"
-)]
+#![expect(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
 

@@ -1,9 +1,5 @@
 //! A peer that speaks only ZMP v1 ROUTER exchanges multipart messages with us.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed test tells enough"
-)]
+#![expect(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
 

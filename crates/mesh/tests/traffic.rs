@@ -1,5 +1,4 @@
 //! Records between two nodes over real sockets.
-#![expect(clippy::unwrap_used, reason = "a failed test tells enough")]
 
 mod common;
 

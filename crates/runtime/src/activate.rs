@@ -186,7 +186,17 @@ impl Staged {
             actor.state = ActorAuthorityState::Ready;
         }
         let slot = Slot::Live(Arc::clone(&live));
-        core.slots.change(unit.id(), |_| (Some(slot), ()));
+        let generation = unit.reference.generation;
+        let placed = core.slots.change(unit.id(), |found| match found {
+            // RL-86: command 49 came twice, and the other one is ahead.
+            Some(Slot::Live(other)) if other.unit.reference.generation == generation => {
+                (Some(Slot::Live(other)), false)
+            }
+            _ => (Some(slot), true),
+        });
+        if !placed {
+            return Err(Error::unavailable("the actor is being created already"));
+        }
         let until = deadline.location();
         let committed = match core.held() {
             Ok(held) => core

@@ -146,6 +146,52 @@ fn t_ses_04_a_late_or_repeated_update_changes_nothing() {
     assert_eq!(effects, [SessionEffect::Ignored(Ignored::SealOfEndedMove)]);
 }
 
+/// T-REL-26, SES-3, SES-4: what came during the seal waits, goes to the new owner after the switch, and then the seal is gone.
+#[test]
+fn t_rel_26_what_was_held_goes_out_after_the_switch_and_the_seal_is_released() {
+    let (mut session, ann, seal) = sealed();
+    let held = session.relay(&ann.token, "held");
+    assert!(matches!(held[..], [SessionEffect::RelayHeld { .. }]));
+    let released = session.on(routed(commit(&seal)));
+    match &released[..] {
+        [SessionEffect::SubmitRelay { route, .. }] => {
+            assert_eq!(route.node_rid, support::rid("b"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(session.machine.next_deadline(), None);
+    let direct = session.relay(&ann.token, "direct");
+    assert!(matches!(direct[..], [SessionEffect::SubmitRelay { .. }]));
+}
+
+/// T-REL-28, SES-6: the session is closed when its new route does not come within 3,000 ms, and not a millisecond earlier.
+#[test]
+fn t_rel_28_no_route_update_in_time_closes_the_session() {
+    let (mut session, ann, _) = sealed();
+    session.relay(&ann.token, "held");
+    assert_eq!(session.wait(2_999), []);
+    let effects = session.wait(1);
+    let cause = CloseCause::SealTimeout;
+    assert!(effects.contains(&SessionEffect::CloseConnection { cause }));
+    assert!(
+        !effects
+            .iter()
+            .any(|effect| matches!(effect, SessionEffect::SubmitRelay { .. }))
+    );
+}
+
+/// T-REL-29, SES-7: a route update after the timeout is reported and changes nothing.
+#[test]
+fn t_rel_29_a_route_update_after_the_timeout_only_warns() {
+    let (mut session, _, seal) = sealed();
+    session.wait(3_000);
+    let ann = "ann".parse().unwrap();
+    let before = (session.machine.next_deadline(), session.machine.find(&ann));
+    assert!(late(&session.on(routed(commit(&seal)))));
+    let after = (session.machine.next_deadline(), session.machine.find(&ann));
+    assert_eq!(after, before);
+}
+
 /// SES-5, SB-82
 #[test]
 fn t_ses_05_an_abort_sends_held_messages_to_the_source() {

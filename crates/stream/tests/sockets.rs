@@ -57,7 +57,7 @@ async fn callbacks_come_in_order_from_connected_to_disconnected() {
 async fn a_request_is_answered_wherever_its_bytes_are_cut() {
     let rig = Rig::start(TCP).await;
     let mut client = rig.connect().await;
-    for byte in request(9, "echo", "cut").iter() {
+    for byte in &request(9, "echo", "cut") {
         client.write(&[*byte]).await;
         tokio::task::yield_now().await;
     }

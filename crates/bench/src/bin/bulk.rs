@@ -168,7 +168,9 @@ fn tokio_peer(chunks: usize, check: Check) -> impl FnMut() -> f64 {
     let mut server = Server::start(peer, "bulk");
     let port: u16 = server.line().parse().unwrap();
     let runtime = node::runtime();
-    let stream = runtime.block_on(TcpStream::connect(("127.0.0.1", port))).unwrap();
+    let stream = runtime
+        .block_on(TcpStream::connect(("127.0.0.1", port)))
+        .unwrap();
     stream.set_nodelay(true).unwrap();
     let mut stream = Some(stream);
     let pool = pool();
@@ -179,7 +181,9 @@ fn tokio_peer(chunks: usize, check: Check) -> impl FnMut() -> f64 {
         let start = spotlane_bench::now();
         let task = async move {
             let mut crc = Crc32c::default();
-            open.write_u32(u32::try_from(chunks).unwrap()).await.unwrap();
+            open.write_u32(u32::try_from(chunks).unwrap())
+                .await
+                .unwrap();
             for at in 0..chunks {
                 let chunk = &pool[at % POOL];
                 if check == Check::Crc {

@@ -35,6 +35,9 @@ pub(crate) struct DemoArgs {
     /// How many senders, spread over the hosts
     #[arg(long, default_value_t = 48, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) senders: u32,
+    /// How many clients connect; each has an actor of its own and one request in flight, all together at the rate
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20_000))]
+    pub(crate) clients: u32,
     /// `memory`, or the URL of a Redis
     #[arg(long, default_value = "memory", value_name = "URL", value_parser = store_url)]
     pub(crate) store: String,

@@ -1,6 +1,7 @@
 //! `spotlane demo`: three hosts in one process on real sockets, traffic, moves, and a judge.
 
 mod args;
+mod clients;
 mod collect;
 mod moves;
 mod oracle;

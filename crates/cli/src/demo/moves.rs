@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::random::Random;
@@ -28,6 +28,15 @@ pub(crate) struct MoveCounts {
 }
 
 impl MoveCounts {
+    /// Counts the end of a move; one that panicked stayed.
+    fn end(&self, ended: Result<Ended, JoinError>) {
+        let counter = match ended {
+            Ok(Ended::Moved) => &self.completed,
+            Ok(Ended::Stayed) | Err(_) => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// What they are now.
     pub(crate) fn now(&self) -> Moves {
         Moves {
@@ -39,7 +48,7 @@ impl MoveCounts {
 }
 
 /// Moves until the end, and waits for what is under way.
-pub(crate) async fn move_all(shared: Arc<Shared>, counts: Arc<MoveCounts>) {
+pub(crate) async fn move_all(shared: &Arc<Shared>, counts: &MoveCounts) {
     let args = &shared.args;
     if args.moves == 0 {
         return;
@@ -52,9 +61,13 @@ pub(crate) async fn move_all(shared: Arc<Shared>, counts: Arc<MoveCounts>) {
         // Sleep: the pace.
         sleep_until(due).await;
         due += period;
-        while moving.try_join_next().is_some() {}
-        if moving.len() == MOVES_AT_ONCE {
-            moving.join_next().await;
+        while let Some(ended) = moving.try_join_next() {
+            counts.end(ended);
+        }
+        if moving.len() == MOVES_AT_ONCE
+            && let Some(ended) = moving.join_next().await
+        {
+            counts.end(ended);
         }
         let drawn = (0..DRAWS).find_map(|_| {
             let actor = random.below(args.actors);
@@ -63,25 +76,29 @@ pub(crate) async fn move_all(shared: Arc<Shared>, counts: Arc<MoveCounts>) {
         // All are on their way: this move does not happen, and the figures show it.
         let Some((actor, from)) = drawn else { continue };
         let to = (from + 1 + random.below(HOSTS - 1)) % HOSTS;
-        let (shared, counts) = (Arc::clone(&shared), Arc::clone(&counts));
-        moving.spawn(async move { move_one(&shared, &counts, actor, from, to).await });
+        counts.asked.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::clone(shared);
+        moving.spawn(async move { move_one(&shared, actor, from, to).await });
     }
-    while moving.join_next().await.is_some() {}
+    while let Some(ended) = moving.join_next().await {
+        counts.end(ended);
+    }
 }
 
-async fn move_one(shared: &Shared, counts: &MoveCounts, actor: u32, from: u32, to: u32) {
-    counts.asked.fetch_add(1, Ordering::Relaxed);
-    let place = match shared.world.relocate(actor, from, to).await {
-        Ok(()) => {
-            counts.completed.fetch_add(1, Ordering::Relaxed);
-            Place::At(to)
-        }
-        Err(error) => {
-            counts.failed.fetch_add(1, Ordering::Relaxed);
-            shared.trouble("move", &error);
-            // An actor that nobody finds is not moved again, and its messages count as lost.
-            shared.world.find(actor).await.unwrap_or(Place::Moving)
-        }
+/// Whether a move ended with the new owner.
+enum Ended {
+    Moved,
+    Stayed,
+}
+
+async fn move_one(shared: &Shared, actor: u32, from: u32, to: u32) -> Ended {
+    let Err(error) = shared.world.relocate(actor, from, to).await else {
+        shared.world.put(actor, Place::At(to));
+        return Ended::Moved;
     };
+    shared.trouble("move", &error);
+    // An actor that nobody finds is not moved again, and its messages count as lost.
+    let place = shared.world.find(actor).await.unwrap_or(Place::Moving);
     shared.world.put(actor, place);
+    Ended::Stayed
 }

@@ -12,26 +12,31 @@ use crate::node::{LogLevel, write_log};
 use crate::term::say;
 
 use super::args::DemoArgs;
+use super::clients::{self, ClientCounts, Connected, connect_all};
 use super::collect::Collector;
 use super::moves::{MoveCounts, move_all};
 use super::oracle::Oracle;
 use super::recorder::Figures;
 use super::spread::millis;
 use super::traffic::{Shared, send_all};
-use super::verdict::Verdict;
+use super::verdict::{self, Verdict};
 use super::world::{World, WorldError};
 
 /// Runs a demo and returns what it has shown.
 ///
 /// # Errors
 /// It did not begin.
-pub(crate) async fn run(args: DemoArgs) -> Result<Verdict, WorldError> {
+pub(crate) async fn run(mut args: DemoArgs) -> Result<Verdict, WorldError> {
+    // An actor has one client at a time.
+    args.actors = args.actors.max(args.clients);
     let figures = Figures::default();
     write_log(LogLevel::Error, Some(figures.clone()));
     // Only a second demo in this process finds one installed, and its figures then are the first one's.
     drop(metrics::set_global_recorder(figures.clone()));
     let run = u64::from(std::process::id());
     let world = World::start(&args, run).await?;
+    let counts = Counts::default();
+    let clients = connect_all(&world, args.clients, &counts.clients).await?;
     if !args.json {
         say(&introduction(&args));
     }
@@ -43,12 +48,13 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Verdict, WorldError> {
         args,
         oracle: Mutex::new(Oracle::new()),
         latency: Mutex::default(),
+        crossing: Mutex::default(),
         troubles: Mutex::default(),
         payload_bytes: AtomicU64::new(0),
     });
-    let moves = Arc::new(MoveCounts::default());
+    let counts = Arc::new(counts);
     let collector = Collector::new(Arc::clone(&shared));
-    drive(&shared, &moves, &collector, &figures).await;
+    drive(&shared, clients, &counts, &collector, &figures).await;
     collector.settle().await;
     collector.check_totals().await;
     drop(collector);
@@ -59,15 +65,23 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Verdict, WorldError> {
             "a task of the demo is still running",
         )));
     };
-    let verdict = judge(&shared, &moves, &figures);
+    let verdict = judge(&shared, &counts, &figures);
     shared.world.shutdown().await;
     Ok(verdict)
+}
+
+/// What happened beside the messages.
+#[derive(Debug, Default)]
+struct Counts {
+    moves: MoveCounts,
+    clients: ClientCounts,
 }
 
 /// Everything at once, until traffic ends and every move is over.
 async fn drive(
     shared: &Arc<Shared>,
-    moves: &Arc<MoveCounts>,
+    clients: Vec<Connected>,
+    counts: &Arc<Counts>,
     collector: &Collector,
     figures: &Figures,
 ) {
@@ -76,13 +90,18 @@ async fn drive(
         let shared = Arc::clone(shared);
         tasks.spawn(async move { send_all(&shared, sender).await });
     }
-    tasks.spawn(move_all(Arc::clone(shared), Arc::clone(moves)));
+    for client in clients {
+        let (shared, counts) = (Arc::clone(shared), Arc::clone(counts));
+        tasks.spawn(async move { clients::run(&shared, client, &counts.clients).await });
+    }
+    let (mover, moves) = (Arc::clone(shared), Arc::clone(counts));
+    tasks.spawn(async move { move_all(&mover, &moves.moves).await });
     let all = async { while tasks.join_next().await.is_some() {} };
     let report = async {
         if shared.args.json {
             std::future::pending::<()>().await;
         }
-        progress(shared, moves, figures).await;
+        progress(shared, counts, figures).await;
     };
     let work = async { tokio::join!(all, collector.collect()) };
     tokio::select! {
@@ -104,7 +123,7 @@ fn introduction(args: &DemoArgs) -> String {
 }
 
 /// A line each second, for ever.
-async fn progress(shared: &Shared, moves: &MoveCounts, figures: &Figures) {
+async fn progress(shared: &Shared, counts: &Counts, figures: &Figures) {
     let second = Duration::from_secs(1);
     let mut seconds = interval_at(shared.start + second, second);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -115,28 +134,36 @@ async fn progress(shared: &Shared, moves: &MoveCounts, figures: &Figures) {
             "{:>4} s  messages {:>10}  moves {:>7}  interruption p99 {:>10}  broken {}\n",
             now.duration_since(shared.start).as_secs(),
             grouped(tally.messages),
-            grouped(moves.now().completed),
+            grouped(counts.moves.now().completed),
             millis(figures.interruption().p99_us),
             tally.broken()
         ));
     }
 }
 
-fn judge(shared: &Shared, moves: &MoveCounts, figures: &Figures) -> Verdict {
+fn judge(shared: &Shared, counts: &Counts, figures: &Figures) -> Verdict {
     let oracle = std::mem::take(&mut *shared.oracle.lock().unwrap_or_else(PoisonError::into_inner));
     let messages = oracle.finish();
+    let (moves, clients) = (counts.moves.now(), counts.clients.now());
+    let interruption = figures.interruption();
     Verdict {
-        holds: messages.holds(),
+        holds: verdict::holds(&messages, &clients, &moves, &interruption),
         seconds: shared.args.seconds,
         store: shared.world.store(),
         seed: shared.args.seed,
-        moves: moves.now(),
+        moves,
+        clients,
         messages,
         payload_bytes: shared.payload_bytes.load(Ordering::Relaxed),
         state_bytes: figures.bytes(),
-        interruption: figures.interruption(),
+        interruption,
         latency: shared
             .latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .summary(),
+        crossing: shared
+            .crossing
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .summary(),

@@ -1,10 +1,11 @@
 //! Senders: each on its host, at its pace, to actors of its choice.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use spotlane::{Error, Json};
+use spotlane::Json;
 use spotlane_counter::{Add, Added, Note};
 use tokio::time::{Instant, sleep_until};
 
@@ -14,12 +15,12 @@ use super::random::Random;
 use super::spread::Spread;
 use super::tag::{self, Kind};
 use super::troubles::Troubles;
-use super::world::World;
+use super::world::{Epoch, World};
 
 /// One of so many messages is a request.
 const REQUEST_SHARE: u32 = 4;
 /// How long a request may take; much longer than any move.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What all tasks of a demo share.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) oracle: Mutex<Oracle>,
     /// How long requests took. A leaf lock.
     pub(crate) latency: Mutex<Spread>,
+    /// How long those took whose actor was on its way meanwhile. A leaf lock.
+    pub(crate) crossing: Mutex<Spread>,
     /// What went wrong, by kind. A leaf lock.
     pub(crate) troubles: Mutex<Troubles>,
     /// Payload bytes that were sent.
@@ -49,12 +52,42 @@ impl Shared {
     }
 
     /// Remembers an error.
-    pub(crate) fn trouble(&self, during: &'static str, error: &Error) {
+    pub(crate) fn trouble(&self, during: &'static str, error: &dyn Display) {
         self.troubles
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(during, error);
     }
+
+    /// A request to an actor begins.
+    pub(crate) fn ask(&self, actor: u32) -> Asked {
+        Asked {
+            at: Instant::now(),
+            epoch: self.world.epoch(actor),
+        }
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&self, actor: u32, asked: Asked) {
+        let took = asked.at.elapsed();
+        self.latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(took);
+        if asked.epoch.is_moving() || self.world.epoch(actor) != asked.epoch {
+            self.crossing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .add(took);
+        }
+    }
+}
+
+/// When a request began, and how often its actor had moved by then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    at: Instant,
+    epoch: Epoch,
 }
 
 /// Sends until the end. A sender that is late sends at once until it has caught up.
@@ -98,7 +131,7 @@ async fn add(shared: &Shared, stream: Stream, number: Number, pad: &str) -> Outc
         tag,
         pad: pad.to_owned(),
     };
-    let asked = Instant::now();
+    let asked = shared.ask(stream.actor);
     let actor = shared
         .world
         .host(stream.sender)
@@ -110,11 +143,7 @@ async fn add(shared: &Shared, stream: Stream, number: Number, pad: &str) -> Outc
         .await
     {
         Ok(_) => {
-            shared
-                .latency
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .add(asked.elapsed());
+            shared.answered(stream.actor, asked);
             Outcome::Answered
         }
         // EX-354: it may have been handled or not.

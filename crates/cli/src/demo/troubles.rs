@@ -1,9 +1,9 @@
 //! Errors by kind and text, so that a verdict can say what happened.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Serialize;
-use spotlane::Error;
 
 /// As many different ones are told apart.
 const DIFFERENT_MAX: usize = 16;
@@ -15,7 +15,7 @@ pub(crate) struct Troubles(BTreeMap<String, u64>);
 
 impl Troubles {
     /// Counts one.
-    pub(crate) fn add(&mut self, during: &str, error: &Error) {
+    pub(crate) fn add(&mut self, during: &str, error: &dyn Display) {
         self.count(format!("{during}: {error}"));
     }
 

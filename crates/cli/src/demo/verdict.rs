@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::client::{Table, grouped};
 
+use super::clients::Clients;
 use super::oracle::Tally;
 use super::spread::{Summary, millis};
 use super::troubles::Troubles;
@@ -21,6 +22,8 @@ pub(crate) struct Verdict {
     pub(crate) seed: u64,
     /// Moves.
     pub(crate) moves: Moves,
+    /// Clients.
+    pub(crate) clients: Clients,
     /// Messages.
     pub(crate) messages: Tally,
     /// Payload bytes that were sent.
@@ -31,6 +34,8 @@ pub(crate) struct Verdict {
     pub(crate) interruption: Summary,
     /// From submitting a request to its answer.
     pub(crate) latency: Summary,
+    /// The same for requests whose actor was on its way meanwhile.
+    pub(crate) crossing: Summary,
     /// Errors that callers met, with their number.
     pub(crate) troubles: Troubles,
 }
@@ -44,6 +49,19 @@ pub(crate) struct Moves {
     pub(crate) completed: u64,
     /// Refused or failed; the actor went on where it was.
     pub(crate) failed: u64,
+}
+
+/// Whether every promise was kept, and the run has shown it: moves that were asked for happened, and somebody saw how long
+/// they took.
+pub(crate) fn holds(
+    messages: &Tally,
+    clients: &Clients,
+    moves: &Moves,
+    interruption: &Summary,
+) -> bool {
+    let moved = moves.asked == 0 || moves.completed > 0;
+    let measured = moves.completed == 0 || interruption.count > 0;
+    messages.holds() && clients.closed == 0 && moved && measured
 }
 
 impl Verdict {
@@ -65,6 +83,15 @@ impl Verdict {
             &grouped(tally.messages),
             &count(tally.unknown, "ended without a known result"),
         );
+        if self.clients.connected > 0 {
+            let pushes = count(self.clients.moved_pushes, "pushes told of a move");
+            row("clients", &grouped(self.clients.connected), &pushes);
+            row(
+                "connections closed",
+                &grouped(self.clients.closed),
+                bad(self.clients.closed),
+            );
+        }
         row("lost", &grouped(tally.lost), bad(tally.lost));
         row("doubled", &grouped(tally.doubled), bad(tally.doubled));
         row(
@@ -87,8 +114,10 @@ impl Verdict {
         for (name, summary) in [
             ("interruption", &self.interruption),
             ("request", &self.latency),
+            ("request across a move", &self.crossing),
         ] {
-            row(&format!("{name} p50"), &millis(summary.p50_us), "");
+            let measured = count(summary.count, "measured");
+            row(&format!("{name} p50"), &millis(summary.p50_us), &measured);
             row(&format!("{name} p99"), &millis(summary.p99_us), "");
             row(&format!("{name} max"), &millis(summary.max_us), "");
         }
@@ -139,6 +168,7 @@ mod tests {
                 completed: 7,
                 failed: 0,
             },
+            clients: Clients::default(),
             messages,
             payload_bytes: 64,
             state_bytes: 1_024,
@@ -149,6 +179,7 @@ mod tests {
                 max_us: 3_000,
             },
             latency: Summary::default(),
+            crossing: Summary::default(),
             troubles: Troubles::default(),
         }
     }
@@ -158,6 +189,30 @@ mod tests {
         let text = verdict(Tally::default()).table();
         assert!(text.contains("every promise was kept"), "{text}");
         assert!(!text.contains("must be 0"), "{text}");
+    }
+
+    #[test]
+    fn moves_that_nobody_measured_prove_nothing() {
+        let (messages, clients) = (Tally::default(), Clients::default());
+        let seen = Summary {
+            count: 1,
+            ..Summary::default()
+        };
+        let moves = Moves {
+            asked: 7,
+            completed: 7,
+            failed: 0,
+        };
+        assert!(holds(&messages, &clients, &moves, &seen));
+        assert!(!holds(&messages, &clients, &moves, &Summary::default()));
+        let none = Moves {
+            asked: 7,
+            completed: 0,
+            failed: 7,
+        };
+        assert!(!holds(&messages, &clients, &none, &seen));
+        let still = Moves::default();
+        assert!(holds(&messages, &clients, &still, &Summary::default()));
     }
 
     #[test]

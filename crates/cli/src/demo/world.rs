@@ -1,16 +1,18 @@
 //! The hosts of a demo and the actors that live on them.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use spotlane::session::StreamSettings;
 use spotlane::{Error, Host, Json, Policy, StartError};
-use spotlane_counter::{Blob, Counter, CounterAdapter};
+use spotlane_counter::{Blob, Counter, CounterAdapter, CounterSessions};
 
 use crate::stores::Stores;
 
 use super::args::DemoArgs;
+use super::clients::ClientError;
 
 /// How many hosts there are.
 pub(crate) const HOSTS: u32 = 3;
@@ -29,11 +31,28 @@ pub(crate) enum WorldError {
     /// A host.
     #[error("a host did not start: {0}")]
     Start(#[from] StartError),
+    /// The stream endpoint of a host.
+    #[error("a host did not listen for clients: {0}")]
+    Stream(#[from] spotlane::session::StartError),
+    /// The clients.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// Hosts or actors did not get ready.
     #[error(
         "the hosts did not get ready: {0}; with --store redis://… check that the server answers"
     )]
     Ready(#[from] Error),
+}
+
+/// Where an actor stands in the row of its moves: odd while it is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch(u32);
+
+impl Epoch {
+    /// Whether the actor is on its way.
+    pub(crate) fn is_moving(self) -> bool {
+        !self.0.is_multiple_of(2)
+    }
 }
 
 /// Three hosts with their actors.
@@ -43,6 +62,9 @@ pub(crate) struct World {
     actors: Vec<String>,
     /// Where the mover believes each actor to be. Held only for one look or change. A leaf lock.
     places: Mutex<Vec<Place>>,
+    /// Beginnings and ends of moves of each actor.
+    epochs: Vec<AtomicU32>,
+    streams: Vec<String>,
     store: &'static str,
 }
 
@@ -80,10 +102,16 @@ impl World {
         let actors = (0..args.actors)
             .map(|index| format!("counter-{index}"))
             .collect();
+        let mut streams = Vec::new();
+        for host in hosts.iter().filter(|_| args.clients > 0) {
+            streams.push(listen(host).await?);
+        }
         let mut world = Self {
             hosts,
             actors,
             places: Mutex::default(),
+            epochs: (0..args.actors).map(|_| AtomicU32::new(0)).collect(),
+            streams,
             store: stores.name(),
         };
         let places: Vec<Place> = stream::iter(0..args.actors)
@@ -121,6 +149,32 @@ impl World {
             .map_or("", String::as_str)
     }
 
+    /// Where the clients of the host of this index connect; larger ones start over.
+    pub(crate) fn stream(&self, index: u32) -> &str {
+        self.streams
+            .iter()
+            .cycle()
+            .nth(usize::try_from(index % HOSTS).unwrap_or(0))
+            .map_or("", String::as_str)
+    }
+
+    /// Where an actor stands in the row of its moves.
+    pub(crate) fn epoch(&self, actor: u32) -> Epoch {
+        let epoch = usize::try_from(actor)
+            .ok()
+            .and_then(|actor| self.epochs.get(actor));
+        Epoch(epoch.map_or(0, |epoch| epoch.load(Ordering::Acquire)))
+    }
+
+    fn next_epoch(&self, actor: u32) {
+        if let Some(epoch) = usize::try_from(actor)
+            .ok()
+            .and_then(|actor| self.epochs.get(actor))
+        {
+            epoch.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
     /// What the store is.
     pub(crate) fn store(&self) -> &'static str {
         self.store
@@ -148,6 +202,7 @@ impl World {
         match *place {
             Place::At(host) => {
                 *place = Place::Moving;
+                self.next_epoch(actor);
                 Some(host)
             }
             Place::Moving => None,
@@ -156,6 +211,9 @@ impl World {
 
     /// Records where an actor is now.
     pub(crate) fn put(&self, actor: u32, place: Place) {
+        if place != Place::Moving {
+            self.next_epoch(actor);
+        }
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = usize::try_from(actor)
             .ok()
@@ -178,4 +236,13 @@ impl World {
     pub(crate) async fn shutdown(self) {
         futures_util::future::join_all(self.hosts.iter().map(|host| host.shutdown(None))).await;
     }
+}
+
+/// Listens for clients and returns where.
+async fn listen(host: &Host) -> Result<String, WorldError> {
+    let settings = StreamSettings::new("tcp://127.0.0.1:0".parse()?).message_bytes_max(8 << 20);
+    let stream = host
+        .listen_for_sessions(settings, CounterSessions::new(host.clone()))
+        .await?;
+    Ok(stream.endpoint().to_string())
 }

@@ -8,14 +8,15 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use spotlane::{Host, Policy, Settings, Shutdown, StartError};
-use spotlane_counter::{Counter, CounterAdapter};
+use spotlane::session::{ServerTls, StreamSettings};
+use spotlane::{Host, Policy, SessionStream, Settings, Shutdown, StartError};
+use spotlane_counter::{Counter, CounterAdapter, CounterSessions};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 
 use crate::admin::{AdminServer, Gate, Routes};
 use crate::args::NodeArgs;
-use crate::config::{ConfigError, NodeConfig};
+use crate::config::{ConfigError, NodeConfig, StreamConfig};
 use crate::signal::Interrupt;
 use crate::stores::Stores;
 use crate::term::say;
@@ -46,6 +47,17 @@ pub(crate) enum NodeError {
     /// The host.
     #[error("the host did not start: {0}")]
     Start(#[from] StartError),
+    /// The stream endpoint.
+    #[error("[stream]: {0}")]
+    Stream(#[from] spotlane::session::StartError),
+    /// A file of the stream endpoint.
+    #[error("[stream]: {} cannot be read: {cause}", .file.display())]
+    Identity {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// The admin endpoint.
     #[error(
         "[admin] listen: {address} cannot be listened on: {cause}; choose another port, or 0 for a free one"
@@ -93,18 +105,14 @@ pub(crate) async fn run(args: &NodeArgs) -> Result<(), NodeError> {
     let mut interrupt = Interrupt::new().map_err(|error| NodeError::Process(error.to_string()))?;
     let prometheus = Prometheus::install().map_err(NodeError::Process)?;
     let host = start(&config, &stores).await?;
-    let operator = Operator::new(host.clone(), stores.name());
-    let gate = Gate::new(config.admin.token.clone());
-    let routes = Routes::new(operator, gate, Arc::new(prometheus));
-    let address = config.admin.listen;
-    let admin = match AdminServer::bind(address, routes).await {
-        Ok(admin) => admin,
-        Err(cause) => {
+    let (admin, stream) = match open(&host, &config, stores.name(), prometheus).await {
+        Ok(open) => open,
+        Err(error) => {
             host.shutdown(None).await;
-            return Err(NodeError::Admin { address, cause });
+            return Err(error);
         }
     };
-    introduce(&host, &admin);
+    introduce(&host, &admin, stream.as_ref());
     // The endpoint answers until the host has ended, so that its end can be watched.
     let admin = Task::start(admin.run());
     let stopped = serve(&host, args.leash, &mut interrupt).await;
@@ -130,13 +138,54 @@ async fn start(config: &NodeConfig, stores: &Stores) -> Result<Host, StartError>
     stores.give(host).start().await
 }
 
-fn introduce(host: &Host, admin: &AdminServer<Operator>) {
+/// Opens the endpoints for clients and for operators.
+async fn open(
+    host: &Host,
+    config: &NodeConfig,
+    store: &'static str,
+    prometheus: Prometheus,
+) -> Result<(AdminServer<Operator>, Option<SessionStream>), NodeError> {
+    let stream = match &config.stream {
+        Some(stream) => Some(listen(host, stream).await?),
+        None => None,
+    };
+    let operator = Operator::new(host.clone(), store, stream.clone());
+    let gate = Gate::new(config.admin.token.clone());
+    let routes = Routes::new(operator, gate, Arc::new(prometheus));
+    let address = config.admin.listen;
+    let admin = AdminServer::bind(address, routes).await;
+    let admin = admin.map_err(|cause| NodeError::Admin { address, cause })?;
+    Ok((admin, stream))
+}
+
+/// Listens for clients.
+async fn listen(host: &Host, config: &StreamConfig) -> Result<SessionStream, NodeError> {
+    let mut settings = StreamSettings::new(config.listen.to_string().parse()?);
+    if let Some((certificate, key)) = &config.identity {
+        let read = |file: &PathBuf| {
+            let unreadable = |cause| NodeError::Identity {
+                file: file.clone(),
+                cause,
+            };
+            std::fs::read(file).map_err(unreadable)
+        };
+        settings = settings.tls(ServerTls::from_pem(&read(certificate)?, &read(key)?)?);
+    }
+    Ok(host
+        .listen_for_sessions(settings, CounterSessions::new(host.clone()))
+        .await?)
+}
+
+fn introduce(host: &Host, admin: &AdminServer<Operator>, stream: Option<&SessionStream>) {
     let mesh = host.endpoint().map(ToString::to_string).unwrap_or_default();
     say(&format!(
         "node {}\nmesh {mesh}\nadmin http://{}\n",
         node_of(host),
         admin.address()
     ));
+    if let Some(stream) = stream {
+        say(&format!("stream {}\n", stream.endpoint()));
+    }
 }
 
 /// Waits for readiness, then for the word to stop; a second word ends the process at once.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spotlane::id::NodeRid;
-use spotlane::{Error, ErrorKind, Host, HostState, RelocateMode, RelocateOutcome};
+use spotlane::{Error, ErrorKind, Host, HostState, RelocateMode, RelocateOutcome, SessionStream};
 use spotlane_counter::node_name;
 use tokio::time::Instant;
 
@@ -16,6 +16,7 @@ use crate::admin::{
 pub(crate) struct Operator {
     host: Host,
     store: &'static str,
+    stream: Option<SessionStream>,
     since: Instant,
 }
 
@@ -26,10 +27,11 @@ pub(crate) fn node_of(host: &Host) -> String {
 
 impl Operator {
     /// An operator's view of a host that starts now.
-    pub(crate) fn new(host: Host, store: &'static str) -> Self {
+    pub(crate) fn new(host: Host, store: &'static str, stream: Option<SessionStream>) -> Self {
         Self {
             host,
             store,
+            stream,
             since: Instant::now(),
         }
     }
@@ -99,11 +101,17 @@ impl Node for Operator {
                 .as_ref()
                 .map(ToString::to_string)
                 .unwrap_or_default(),
-            stream: None,
+            stream: self
+                .stream
+                .as_ref()
+                .map(|stream| stream.endpoint().to_string()),
             store: self.store.to_owned(),
             actors: self.actors(),
             spots: 0,
-            sessions: 0,
+            sessions: self
+                .stream
+                .as_ref()
+                .map_or(0, |stream| stream.stats().active()),
             moving: u64::try_from(status.moving).unwrap_or(u64::MAX),
             safe_to_shutdown: status.safe_to_shutdown,
             peers: peers.collect(),

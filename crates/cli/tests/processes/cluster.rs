@@ -49,7 +49,7 @@ pub(crate) fn eventually<T: std::fmt::Debug>(
     panic!("still {last:?}");
 }
 
-fn peers(node: &Node) -> Vec<String> {
+pub(crate) fn peers(node: &Node) -> Vec<String> {
     let status = node.status();
     let connected = status["peers"]
         .as_array()

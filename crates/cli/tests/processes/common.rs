@@ -169,6 +169,11 @@ impl Node {
         http(&self.admin, &request)
     }
 
+    /// The answer of its admin endpoint to a POST: code and body.
+    pub(crate) fn post(&self, path: &str, body: &str) -> (u16, String) {
+        post(&self.admin, path, body)
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> serde_json::Value {
         let (code, body) = self.get("/v1/status");

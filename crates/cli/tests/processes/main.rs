@@ -12,3 +12,4 @@ mod common;
 mod demo;
 mod kills;
 mod program;
+mod sessions;

@@ -97,7 +97,35 @@ pub const fn question_of(record: &Record) -> Option<Question> {
         Record::UserSpotCreate(it) => (it.correlation, MeshOperationKind::UserSpotCreate),
         Record::UserSpotClose(it) => (it.correlation, MeshOperationKind::UserSpotClose),
         Record::ActorCreate(it) => (it.correlation, MeshOperationKind::ActorCreate),
-        _ => return None,
+        Record::Hello(_)
+        | Record::Admit(_)
+        | Record::Reject(_)
+        | Record::Update(_)
+        | Record::LivenessProbe(_)
+        | Record::LivenessAck(_)
+        | Record::NodeSend(_)
+        | Record::ChannelSend(_)
+        | Record::Reply(_)
+        | Record::SpotSend(_)
+        | Record::LogicalMulticast(_)
+        | Record::ActorSend(_)
+        | Record::ActorLeft(_)
+        | Record::RelocationReady(_)
+        | Record::RelocationData(_)
+        | Record::ReplyRelay(_)
+        | Record::RelocationCutover(_)
+        | Record::BoundSessionSend(_)
+        | Record::ActorJoined(_)
+        | Record::InstanceSpot(_)
+        | Record::RelocationPrepare(_)
+        | Record::SessionRelocationSeal(_)
+        | Record::SessionRelocationSealed(_)
+        | Record::SessionRelocationRoute(_)
+        | Record::ReplyRelayAck(_)
+        | Record::MessageFollow(_)
+        | Record::BoundSessionReplaced(_)
+        | Record::RelocationState(_)
+        | Record::RelocationFailed(_) => return None,
     };
     Some(Question { correlation, kind })
 }

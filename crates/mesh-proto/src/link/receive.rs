@@ -32,6 +32,10 @@ enum Wrapped {
 /// # Errors
 /// The message is something else, or not legal: the link has to look at it.
 #[inline]
+#[expect(
+    clippy::result_large_err,
+    reason = "both are moved once, and a box for each message costs more"
+)]
 pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message> {
     let (frames, sequence) = match &message {
         Message::Plain(frames) => (frames, None),

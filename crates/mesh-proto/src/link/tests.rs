@@ -72,9 +72,9 @@ fn handshake(lane: Lane) -> Bytes {
 
 fn handshake_of(key: PairKey, lane: Lane) -> Bytes {
     let mut out = Vec::new();
-    let mut peer = crate::zmp::Connection::accept(settings("a").connection(), at(0), &mut out);
+    let mut peer = Connection::accept(settings("a").connection(), at(0), &mut out);
     let mut ours = Vec::new();
-    crate::zmp::Connection::dial(settings("b").connection(), key, lane, at(0), &mut ours);
+    Connection::dial(settings("b").connection(), key, lane, at(0), &mut ours);
     let [ConnectionEffect::Write(bytes)] = &ours[..] else {
         panic!("{ours:?}");
     };

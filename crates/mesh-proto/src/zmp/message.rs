@@ -176,6 +176,10 @@ pub(super) const ENVELOPE_BYTES: usize = 3 * (HEADER_BYTES + 1) + HEADER_BYTES +
 const KIND_AT: usize = 3 * (HEADER_BYTES + 1) - 1;
 
 /// An envelope of type 0 and sequence 0.
+#[expect(
+    clippy::many_single_char_names,
+    reason = "made while compiling, which a loop over its parts is not"
+)]
 const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
     let [a, b, c, d, e, f, g, h] = Header::encode(edition, Flags::MORE, 1);
     let [i, j, k, l, m, n, o, p] = Header::encode(edition, Flags::MORE, 8);

@@ -226,7 +226,7 @@ impl LinkCore {
             if !state.effects.is_empty() {
                 self.route(&mut state, &mut after);
             }
-            self.rearm(&state, now, &mut after);
+            Self::rearm(&state, now, &mut after);
             result
         };
         self.after(after);
@@ -234,7 +234,7 @@ impl LinkCore {
     }
 
     /// Wakes the deadlines task when something is due before it would look.
-    fn rearm(&self, state: &State, now: Monotonic, after: &mut After) {
+    fn rearm(state: &State, now: Monotonic, after: &mut After) {
         let next = state.link.next_deadline();
         let late = match (next, state.armed) {
             (None, _) => false,

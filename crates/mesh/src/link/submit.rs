@@ -122,9 +122,8 @@ impl LinkCore {
         let within = within.map_or(most, |within| within.min(most));
         let mut deadline = None;
         loop {
-            let why = match self.submit(&record, how, Charge::Untracked) {
-                Ok(_) => return Ok(()),
-                Err(why) => why,
+            let Err(why) = self.submit(&record, how, Charge::Untracked) else {
+                return Ok(());
             };
             let NotSubmitted::Full { .. } = why else {
                 let record = Box::new(record);

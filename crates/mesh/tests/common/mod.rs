@@ -5,6 +5,8 @@
     clippy::panic,
     dead_code,
     unreachable_pub,
+    clippy::result_large_err,
+    clippy::large_enum_variant,
     reason = "shared by the test files, each of which uses a part"
 )]
 

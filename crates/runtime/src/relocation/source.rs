@@ -95,6 +95,8 @@ pub(super) fn start(
         guard: None,
         cancel_seal: None,
         timers: Vec::new(),
+        left_out: Vec::new(),
+        looked: false,
         left: None,
         fence: freeze::fence(core, &actor, &tenure),
         began: core.clock.elapsed(),
@@ -126,6 +128,10 @@ struct Driver {
     cancel_seal: Option<oneshot::Sender<()>>,
     /// The timers as they were captured, for the way back.
     timers: Vec<CapturedTimer>,
+    /// Which of the captured messages do not travel: nobody could answer them (WR-32).
+    left_out: Vec<usize>,
+    /// Whether the directory was read for a sender that it did not show; once for each move.
+    looked: bool,
     /// The instance, from the boundary to the clean-up.
     left: Option<Cell>,
     /// The tenure that ends, as messages were addressed.
@@ -168,7 +174,7 @@ impl Driver {
             match self.next_input().await {
                 Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
                 Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
-                Some(Input::Arrived(message)) => self.arrived(message),
+                Some(Input::Arrived(message)) => self.arrived(message).await,
                 None => {
                     self.machine.on_deadline(self.now(), &mut effects);
                     self.carry_out(&mut effects).await;
@@ -224,7 +230,7 @@ impl Driver {
                 self.when_room(self.plan.connection, SourceEvent::ChunkOpen)
                     .await;
             }
-            SourceEffect::DrainHold => self.cross_the_boundary(),
+            SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
                 let outcome = self.submit_cutover(connection, *record).await;
                 self.events
@@ -353,13 +359,25 @@ impl Driver {
         let Some(guard) = self.guard.as_mut() else {
             return Err(CaptureFailure::Adapter);
         };
+        let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
+        let join = match &self.join {
+            // RL-360: right behind the record of the binding.
+            Some(join) => {
+                let source = freeze::source_of(&self.core, &Origin::Local { actor: None });
+                let source = source.map_err(|_| CaptureFailure::NotEncodable)?;
+                Some(QueuedWork::Record(Box::new(join_record(source, join))))
+            }
+            None => None,
+        };
         let mut queue = captured_queue(&self.core, &self.fence, guard);
-        if let Some(join) = &self.join {
-            // RL-360: in front of everything but the record of the binding.
-            let source = freeze::source_of(&self.core, &Origin::Local { actor: None });
-            let source = source.map_err(|_| CaptureFailure::NotEncodable)?;
-            queue.insert(0, QueuedWork::Record(Box::new(join_record(source, join))));
+        if !queue.left_out.is_empty() && !std::mem::replace(&mut self.looked, true) {
+            // A sender that has joined since the last look at the directory.
+            look(&self.core).await;
+            queue = captured_queue(&self.core, &self.fence, guard);
         }
+        self.left_out = queue.left_out;
+        let queue = carried.into_iter().chain(join).chain(queue.work).collect();
         let timers = self.timers.iter().map(freeze::freeze_timer);
         let timers = timers.collect::<Result<_, _>>().map_err(|error| {
             tracing::error!(target: "spotlane::runtime::relocation", %error, "a timer is not encodable");
@@ -414,14 +432,19 @@ impl Driver {
 
     /// The boundary (RL-352): the lane becomes a hand-off, from which no call leads back, and messages come to the inbox
     /// from now on. What it had held goes to the machine first.
-    fn cross_the_boundary(&mut self) {
+    async fn cross_the_boundary(&mut self) {
         let Some(guard) = self.guard.take() else {
             self.events.push_back(SourceEvent::HoldDrained);
             return;
         };
         let mut handoff = guard.into_handoff();
-        for message in messages(handoff.take_saved()) {
-            freeze::detach(&self.core, message);
+        for (at, message) in messages(handoff.take_saved()).enumerate() {
+            if self.left_out.contains(&at) {
+                let error = Error::unavailable("the sender is not in the mesh any more");
+                crate::inbound::refuse(message, error);
+            } else {
+                freeze::detach(&self.core, message);
+            }
         }
         let id = self.live.unit.id().clone();
         let leaving = Slot::Leaving(Arc::clone(&self.unit));
@@ -429,15 +452,20 @@ impl Driver {
         let (held, cell) = handoff.moved();
         self.left = cell;
         for message in messages(held) {
-            self.arrived(message);
+            self.arrived(message).await;
         }
         self.events.push_back(SourceEvent::HoldDrained);
         self.core.moves.tenure_ended(&id);
     }
 
     /// A message past S0: on its way with the object.
-    fn arrived(&mut self, message: Box<Message>) {
-        match freeze::freeze(&self.core, &self.fence, &message) {
+    async fn arrived(&mut self, message: Box<Message>) {
+        let mut frozen = freeze::freeze(&self.core, &self.fence, &message);
+        if frozen.is_err() && !std::mem::replace(&mut self.looked, true) {
+            look(&self.core).await;
+            frozen = freeze::freeze(&self.core, &self.fence, &message);
+        }
+        match frozen {
             Ok(record) => {
                 freeze::detach(&self.core, message);
                 self.events
@@ -610,29 +638,52 @@ fn messages(saved: Vec<Saved<Cell>>) -> impl Iterator<Item = Box<Message>> {
     })
 }
 
+/// Reads the list of nodes now; a store that does not answer leaves it as it was.
+async fn look(core: &Core) {
+    if let Err(error) = crate::directory::refresh(core).await {
+        tracing::debug!(target: "spotlane::runtime::relocation", %error, "the list of nodes was not read");
+    }
+}
+
+/// What a sealed lane holds, as it travels.
+struct CapturedQueue {
+    work: Vec<QueuedWork>,
+    /// The places, among the messages, of those that do not travel.
+    left_out: Vec<usize>,
+}
+
 /// EX-204: what was accepted and has not started, with queued ticks, in order.
-fn captured_queue(
-    core: &Core,
-    fence: &ActorRouteFence,
-    guard: &SealGuard<Cell>,
-) -> Vec<QueuedWork> {
-    let one = |captured: Captured<'_, Cell>| match captured {
-        Captured::Item {
-            item: Work::Message(message),
-            ..
-        } => freeze::freeze(core, fence, message)
-            .ok()
-            .map(|r| QueuedWork::Record(Box::new(r))),
-        Captured::Item {
-            item: Work::Tick(tick),
-            ..
-        } => Some(QueuedWork::Tick(tick.clone())),
-        Captured::Tick(tick) => freeze::freeze_tick(core, tick)
-            .ok()
-            .map(|tick| QueuedWork::Tick(Box::new(tick))),
-        _ => None,
+fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>) -> CapturedQueue {
+    let mut queue = CapturedQueue {
+        work: Vec::new(),
+        left_out: Vec::new(),
     };
-    guard.captured().filter_map(one).collect()
+    let mut messages = 0;
+    for captured in guard.captured() {
+        match captured {
+            Captured::Item {
+                item: Work::Message(message),
+                ..
+            } => {
+                match freeze::freeze(core, fence, message) {
+                    Ok(record) => queue.work.push(QueuedWork::Record(Box::new(record))),
+                    Err(_) => queue.left_out.push(messages),
+                }
+                messages += 1;
+            }
+            Captured::Item {
+                item: Work::Tick(tick),
+                ..
+            } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Tick(tick) => {
+                if let Ok(tick) = freeze::freeze_tick(core, tick) {
+                    queue.work.push(QueuedWork::Tick(Box::new(tick)));
+                }
+            }
+            _ => {}
+        }
+    }
+    queue
 }
 
 /// From so many bytes of state on, the checksum is made on a thread that may block.

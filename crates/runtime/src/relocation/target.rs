@@ -11,7 +11,8 @@ use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
-    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetStage,
+    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{ParticipantId, RelaySequence};
@@ -342,7 +343,12 @@ impl Driver {
             TargetEffect::Deliver(record) | TargetEffect::Forward(record) => self.deliver(*record),
             TargetEffect::GiveBack(message) => self.give_back(message),
             TargetEffect::Remove { arrivals } => self.remove(arrivals),
-            TargetEffect::Reached(point) => emit::target_point(point),
+            TargetEffect::Reached(point) => {
+                if matches!(point, TargetPoint::S3 { .. }) {
+                    emit::point(&self.id, "S3");
+                }
+                emit::target_point(point);
+            }
             TargetEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
             TargetEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");

@@ -15,13 +15,14 @@ use spotlane_session::{
 use spotlane_stream::{BindTicket, NoticeTicket};
 use spotlane_types::count::Correlation;
 use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
-use spotlane_types::id::{ActorId, PacketName};
+use spotlane_types::id::{ActorId, PacketName, RelocationId};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::reply::{ReplyTail, StreamBindReply};
 use spotlane_wire::command::session::BoundSessionBind;
+use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::reference::ActorRef as WireActorRef;
 
 use crate::core::Core;
@@ -82,6 +83,11 @@ impl ActorSession {
     pub(crate) fn refuse_binds(&self) -> Vec<Binding> {
         let carried = self.lock().machine.refuse_binds();
         carried.as_ref().map(to_moved).into_iter().collect()
+    }
+
+    /// The record that carries the binding in front of the Actor's saved work (RL-357).
+    pub(crate) fn carry(&self, relocation: RelocationId) -> Option<FrozenRecord> {
+        self.lock().machine.carry(relocation)
     }
 
     /// The move did not happen.

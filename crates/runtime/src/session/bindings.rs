@@ -108,7 +108,7 @@ impl ActorBindings for HostBindings {
                 tracing::debug!(target: "spotlane::runtime::session", reason = "stale_target", "zlink.message_flow");
             }
             other => {
-                tracing::debug!(target: "spotlane::runtime::session", diagnostic = ?other, "session")
+                tracing::debug!(target: "spotlane::runtime::session", diagnostic = ?other, "a session reports");
             }
         }
     }

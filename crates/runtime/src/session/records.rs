@@ -57,12 +57,11 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
     let sessions = &core.sessions;
     match record {
         Record::BoundSessionSend(push) => {
-            match sessions.of_binding(push.expected_binding_generation) {
-                Some(actors) => actors.on_push(push),
+            if let Some(actors) = sessions.of_binding(push.expected_binding_generation) {
+                actors.on_push(push);
+            } else {
                 // SB-38: never silent.
-                None => tracing::debug!(
-                    target: "spotlane::runtime::session", reason = "stale_target", "zlink.message_flow"
-                ),
+                tracing::debug!(target: "spotlane::runtime::session", reason = "stale_target", "zlink.message_flow");
             }
         }
         Record::BoundSessionReplaced(replaced) => {
@@ -88,13 +87,14 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
                 source.push(SourceEvent::BindingSealed(Box::new(sealed)));
             }
         }
-        Record::SessionRelocationRoute(update) => match sessions.actors(&update.session_rid) {
-            Some(actors) => actors.on_route(core.identity.mesh.clone(), update),
-            // RL-322
-            None => tracing::warn!(
-                target: "spotlane::runtime::session", "late_session_route_update"
-            ),
-        },
+        Record::SessionRelocationRoute(update) => {
+            if let Some(actors) = sessions.actors(&update.session_rid) {
+                actors.on_route(core.identity.mesh.clone(), update);
+            } else {
+                // RL-322
+                tracing::warn!(target: "spotlane::runtime::session", "late_session_route_update");
+            }
+        }
         _ => {}
     }
 }

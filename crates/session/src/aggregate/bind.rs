@@ -72,7 +72,8 @@ impl SessionBindingAggregate {
             waiting: VecDeque::new(),
             early: Vec::new(),
         };
-        self.slots.insert(actor_id, Slot::Binding(binding));
+        self.slots
+            .insert(actor_id, Slot::Binding(Box::new(binding)));
     }
 
     pub(super) fn bind_answered(
@@ -180,7 +181,7 @@ impl SessionBindingAggregate {
             Slot::Binding(_) | Slot::Bound(_) | Slot::Sealed(_) => None,
         })?;
         match self.slots.remove(&found) {
-            Some(Slot::Binding(binding)) => Some(binding),
+            Some(Slot::Binding(binding)) => Some(*binding),
             Some(Slot::Bound(_) | Slot::Sealed(_)) | None => None,
         }
     }

@@ -237,6 +237,7 @@ impl SessionBindingAggregate {
         for (actor_id, slot) in std::mem::take(&mut self.slots) {
             let bound = match slot {
                 Slot::Binding(binding) => {
+                    let binding = *binding;
                     // SB-27: nobody is left who could use what may be registered.
                     Self::retract(&binding.asked, out);
                     for _ in &binding.early {

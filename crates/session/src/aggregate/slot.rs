@@ -18,7 +18,7 @@ use crate::identity::{ActorRoute, BindingToken, CallId};
 #[derive(Debug)]
 pub(super) enum Slot {
     /// A bind waits for its answer.
-    Binding(Binding),
+    Binding(Box<Binding>),
     /// In force.
     Bound(Bound),
     /// In force, and held while the Actor moves.

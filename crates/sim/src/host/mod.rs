@@ -572,7 +572,10 @@ impl Host {
             return Ok(());
         }
         self.life = Life::Running;
-        while let Some(event) = self.backlog.pop_front() {
+        while self.life == Life::Running {
+            let Some(event) = self.backlog.pop_front() else {
+                break;
+            };
             self.take(event, shared)?;
         }
         self.take(HostEvent::Wake, shared)

@@ -1,6 +1,6 @@
 //! Drives the source machines: one event in, every effect carried out in its order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -486,6 +486,17 @@ impl Host {
         }
         self.jobs
             .push_back(Job::Source(relocation, SourceEvent::HoldDrained));
+    }
+
+    /// Gives the machine what its lane held, because the lane makes room for a new tenure.
+    pub(super) fn hand_over(&mut self, relocation: RelocationId, hold: VecDeque<FrozenRecord>) {
+        if let Some(unit) = self.sources.get_mut(&relocation) {
+            unit.machine_holds = true;
+        }
+        for record in hold {
+            let event = SourceEvent::Arrived(Box::new(record));
+            self.jobs.push_back(Job::Source(relocation, event));
+        }
     }
 
     /// The saved work is where it was; then what the machine held, then what the lane held (RB).

@@ -345,7 +345,7 @@ impl Host {
                     stage,
                 });
                 if stage == TargetStage::RelayReady && shared.has(Mutant::OpenBeforeCommit) {
-                    self.open_too_early(actor, shared)?;
+                    self.open_too_early(actor, shared);
                 }
             }
             TargetEffect::RegisterQueue => self.register(actor, relocation, shared),
@@ -604,7 +604,15 @@ impl Host {
                 BacklogItem::Direct(arrival) => Item::Message(arrival.record),
             });
         }
-        self.lanes.insert(actor, lane);
+        // A lane that an earlier move has sealed may still be here, and hold what only that move can send on.
+        if let Some(Lane {
+            gate: Gate::Sealed(earlier),
+            hold,
+            ..
+        }) = self.lanes.insert(actor, lane)
+        {
+            self.hand_over(earlier, hold);
+        }
         self.follow_no_more(&shared.cast.key(actor)?);
         self.give_up_copy(actor, relocation, shared);
         Ok(())
@@ -628,16 +636,15 @@ impl Host {
     }
 
     /// The mutant that serves with the first thing it has.
-    fn open_too_early(&mut self, actor: ActorIndex, shared: &Shared) -> Result<()> {
+    fn open_too_early(&mut self, actor: ActorIndex, shared: &Shared) {
         let Some(unit) = self.targets.get_mut(&actor) else {
-            return Ok(());
+            return;
         };
         let (Some(row), Some(staged)) = (&unit.row, &unit.staged) else {
-            return Ok(());
+            return;
         };
         let lane = Lane::new(route_of(row, shared), staged.state.clone(), staged.timer);
         self.lanes.insert(actor, lane);
-        Ok(())
     }
 
     fn removed(

@@ -15,9 +15,14 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod faults;
+mod hostile;
 mod joins;
+mod left_behind;
 mod moves;
 mod one_host;
+mod proxy;
 mod sessions;
 mod stress;
+mod transfer;
 mod two_hosts;

@@ -1,3 +1,5 @@
+//! Every cell of the state table, and what ends calls.
+
 use core::time::Duration;
 
 use super::*;

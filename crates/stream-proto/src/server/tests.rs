@@ -1,3 +1,5 @@
+//! Each row of the table, with a clock of its own.
+
 use bytes::Bytes;
 
 use super::*;

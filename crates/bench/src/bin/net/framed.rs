@@ -147,7 +147,9 @@ impl Client for FramedClient {
                 let callers: Vec<_> = (0..depth)
                     .map(|_| self.runtime.spawn(caller(Arc::clone(&self.shared))))
                     .collect();
-                let done = callers.into_iter().map(|it| self.runtime.block_on(it).unwrap());
+                let done = callers
+                    .into_iter()
+                    .map(|it| self.runtime.block_on(it).unwrap());
                 let latencies = done.flatten().collect();
                 Out {
                     seconds: start.elapsed().as_secs_f64(),

@@ -52,9 +52,8 @@ const CONNECTION_WINDOW: u32 = 8 << 20;
 pub async fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     say(listener.local_addr().unwrap().port());
-    let incoming = TcpListenerStream::new(listener).map(|stream| {
-        stream.inspect(|stream| stream.set_nodelay(true).unwrap())
-    });
+    let incoming = TcpListenerStream::new(listener)
+        .map(|stream| stream.inspect(|stream| stream.set_nodelay(true).unwrap()));
     GrpcServer::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -109,7 +108,9 @@ impl Client for Tonic {
                 })
             })
             .collect();
-        let done = callers.into_iter().map(|it| self.runtime.block_on(it).unwrap());
+        let done = callers
+            .into_iter()
+            .map(|it| self.runtime.block_on(it).unwrap());
         let latencies = done.flatten().collect();
         Out {
             seconds: start.elapsed().as_secs_f64(),

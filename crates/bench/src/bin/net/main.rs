@@ -125,14 +125,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     spotlane_bench::main(|bench| {
-        let [ours, framed, pair, zeromq, tonic] = [
-            "ours",
-            "framed",
-            "framed, 2 connections",
-            "zeromq",
-            "tonic",
-        ]
-        .map(Lazy::new);
+        let [ours, framed, pair, zeromq, tonic] =
+            ["ours", "framed", "framed, 2 connections", "zeromq", "tonic"].map(Lazy::new);
         for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
             for (depth, shape, peers) in [
                 (1, Shape::Pipelined, &[&framed, &pair, &zeromq][..]),

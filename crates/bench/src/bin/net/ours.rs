@@ -45,7 +45,9 @@ impl Inbound for Host {
 }
 
 pub async fn serve() {
-    let mesh = Mesh::start(MeshConfig::new(identity("a-server")), Host::default()).await.unwrap();
+    let mesh = Mesh::start(MeshConfig::new(identity("a-server")), Host::default())
+        .await
+        .unwrap();
     let endpoint = mesh.advertised_endpoint().as_str().to_owned();
     say(endpoint.rsplit(':').next().unwrap());
     std::future::pending::<()>().await;
@@ -67,7 +69,9 @@ impl Ours {
             let config = MeshConfig::new(identity("b-client")).peer(peer);
             let mesh = Mesh::start(config, Host::default()).await.unwrap();
             let mut peers = mesh.watch_peers();
-            let link = peers.wait_for(|peers| !peers.is_empty()).await.unwrap()[0].link.clone();
+            let link = peers.wait_for(|peers| !peers.is_empty()).await.unwrap()[0]
+                .link
+                .clone();
             (mesh, link)
         });
         Self {
@@ -109,7 +113,9 @@ impl Client for Ours {
                         })
                     })
                     .collect();
-                let done = callers.into_iter().map(|it| self.runtime.block_on(it).unwrap());
+                let done = callers
+                    .into_iter()
+                    .map(|it| self.runtime.block_on(it).unwrap());
                 let latencies = done.flatten().collect();
                 Out {
                     seconds: start.elapsed().as_secs_f64(),

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::Runtime;
-use zeromq::{DealerSocket, PullSocket, PushSocket, RouterSocket, Socket as _, SocketRecv as _, SocketSend as _};
+use zeromq::{
+    DealerSocket, PullSocket, PushSocket, RouterSocket, Socket as _, SocketRecv as _,
+    SocketSend as _,
+};
 
 use crate::child::{Server, say};
 use crate::node::runtime;

@@ -1,0 +1,394 @@
+//! A peer that speaks every command of a move out of order, twice, and in the name of others.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use spotlane::prelude::*;
+use spotlane_location::{Monotonic, Repository, Timing};
+use spotlane_mesh::{
+    Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received,
+};
+use spotlane_types::count::{
+    ApplicationVersion, BoundaryRecordCount, CapacityLimit, PendingCapacityLimit,
+    RelocationChunkCount, RelocationLogicalLength, ReplyRouteId, Weight,
+};
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, DescriptorRevision, NodeGeneration, ObjectGeneration,
+    OwnerLeaseGeneration, TargetAttemptGeneration,
+};
+use spotlane_types::id::{
+    ActorId, ContentType, Endpoint, MeshName, NodeRid, OperationId, OwnerId, PacketName,
+    ProtocolCapability, RelocationId, SecurityIdentity, StoreVersion,
+};
+use spotlane_types::kind::{
+    FailureCode, MeshOperationKind, ObjectRole, RelocationRole, RuntimeState,
+};
+use spotlane_wire::Record;
+use spotlane_wire::blob::{DurableBlob, PayloadBytes};
+use spotlane_wire::command::relocation::{
+    RelocationCutover, RelocationData, RelocationFailed, RelocationPrepare, RelocationReady,
+    RelocationState,
+};
+use spotlane_wire::descriptor::{
+    Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
+};
+use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
+use spotlane_wire::payload::ApplicationPayload;
+use spotlane_wire::reference::{
+    ActorRef as WireActor, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence,
+};
+use spotlane_wire::relocation::RelocationObject;
+
+use crate::app::{Counter, Stores, add, host, text};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A peer that looks at nothing.
+struct Deaf;
+
+impl Inbound for Deaf {
+    fn on_record(&self, _: Received) -> Flow {
+        Flow::Continue
+    }
+
+    fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
+}
+
+/// Time stands still for the one look at the store.
+struct Still;
+
+impl Timing for Still {
+    fn now(&self) -> Monotonic {
+        Monotonic::ORIGIN
+    }
+
+    async fn pause(&self, _: u32) {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn rid(text: &str) -> NodeRid {
+    NodeRid::new(text.as_bytes()).unwrap()
+}
+
+fn descriptor() -> RouteMeshAdmission {
+    let capability = ProtocolCapability::new("framework-service-v13").unwrap();
+    RouteMeshAdmission {
+        mesh_name: MeshName::new("test").unwrap(),
+        security_identity: SecurityIdentity::new("plaintext").unwrap(),
+        lifecycle_generation: NodeGeneration::new(7).unwrap(),
+        descriptor_revision: DescriptorRevision::new(1).unwrap(),
+        advertised_endpoint: Endpoint::new("tcp://127.0.0.1:1").unwrap(),
+        channels: Channels::new(vec![]).unwrap(),
+        extension: DescriptorExtension {
+            runtime_state: RuntimeState::Serving,
+            application_version: ApplicationVersion::new(1).unwrap(),
+            protocol_capabilities: ProtocolCapabilities::new(vec![capability]).unwrap(),
+            object_role: ObjectRole::Server,
+            placement_weight: Weight::new(1).unwrap(),
+            active_capacity_limit: CapacityLimit::new(10).unwrap(),
+            pending_capacity_limit: PendingCapacityLimit::new(10).unwrap(),
+            active_capacity_used: 0,
+            pending_capacity_used: 0,
+            spot_types: None,
+            stateful_capabilities: None,
+            maintenance_wave: None,
+        },
+    }
+}
+
+async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
+    let identity = NodeIdentity {
+        rid: rid("evil"),
+        descriptor: descriptor(),
+    };
+    let to = PeerIntent::manual(of.endpoint().unwrap().as_str(), None).unwrap();
+    let mesh = Mesh::start(MeshConfig::new(identity).peer(to), Deaf)
+        .await
+        .unwrap();
+    let mut peers = mesh.watch_peers();
+    let found = peers.wait_for(|peers| !peers.is_empty());
+    drop(
+        tokio::time::timeout(PATIENCE, found)
+            .await
+            .unwrap()
+            .unwrap(),
+    );
+    let link = mesh.link(of.node_id()).unwrap();
+    (mesh, link)
+}
+
+/// The real fence of the host, which any member of the mesh can read in the store.
+async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
+    let repository = Repository::new(stores.location.clone(), Still);
+    let until = Monotonic::from_origin(PATIENCE);
+    let nodes = repository.discover(host.mesh_name(), until).await.unwrap();
+    let node = nodes
+        .iter()
+        .map(|node| &node.descriptor().row.descriptor)
+        .find(|node| node.routing_id == *host.node_id())
+        .unwrap();
+    RelocationTargetFence {
+        target_node_rid: node.routing_id.clone(),
+        target_node_generation: node.lifecycle_generation,
+        target_owner_id: node.owner_id.clone(),
+        target_owner_lease_generation: node.lease_generation,
+    }
+}
+
+/// One forged move.
+struct Forged {
+    move_id: u64,
+    as_node: (NodeRid, NodeGeneration),
+    owner: OwnerId,
+    lease: OwnerLeaseGeneration,
+    actor: WireActor,
+    target: RelocationTargetFence,
+    role: RelocationRole,
+    length: u64,
+    checksum: u32,
+}
+
+impl Forged {
+    fn relocation(&self) -> RelocationId {
+        RelocationId::new(9, self.move_id).unwrap()
+    }
+
+    fn attempt(&self) -> TargetAttemptGeneration {
+        TargetAttemptGeneration::new(self.move_id).unwrap()
+    }
+
+    fn coordinator(&self) -> RelocationCoordinatorFence {
+        RelocationCoordinatorFence {
+            coordinator_owner_id: self.owner.clone(),
+            coordinator_lease_generation: self.lease,
+            coordinator_node_rid: self.as_node.0.clone(),
+            coordinator_node_generation: self.as_node.1,
+            expected_authority_store_version: StoreVersion::new("1").unwrap(),
+        }
+    }
+
+    fn object(&self) -> RelocationObject {
+        RelocationObject::Actor {
+            actor: self.actor.clone(),
+            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+        }
+    }
+
+    fn prepare(&self) -> Record {
+        RelocationPrepare {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            target: self.target.clone(),
+            initiator_role: self.role,
+            object: self.object(),
+            source_node_rid: self.as_node.0.clone(),
+            source_node_generation: self.as_node.1,
+            payload_total_length: RelocationLogicalLength::new(self.length).unwrap(),
+            payload_chunk_count: RelocationChunkCount::new(2).unwrap(),
+            payload_checksum_crc32c: self.checksum,
+            application_version: ApplicationVersion::new(1).unwrap(),
+        }
+        .into()
+    }
+
+    fn chunk(&self, ordinal: u32) -> Record {
+        RelocationState {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            sender_role: self.role,
+            object: self.object(),
+            chunk_ordinal: ordinal,
+            chunk_data: DurableBlob::new(Bytes::from_static(b"not a stream")).unwrap(),
+        }
+        .into()
+    }
+
+    fn ready(&self) -> Record {
+        RelocationReady {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            target: self.target.clone(),
+            object: self.object(),
+            sender_role: RelocationRole::Target,
+        }
+        .into()
+    }
+
+    fn failed(&self) -> Record {
+        RelocationFailed {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            target: self.target.clone(),
+            object: self.object(),
+            sender_role: RelocationRole::Target,
+            failure_code: FailureCode::RelocationDataLost,
+        }
+        .into()
+    }
+
+    fn relay(&self) -> Record {
+        let payload = ApplicationPayload {
+            packet_name: PacketName::new("note").unwrap(),
+            content_type: ContentType::new("text/plain").unwrap(),
+            payload: PayloadBytes::new(Bytes::from_static(b"forged")).unwrap(),
+        };
+        let target_actor = ActorRouteFence {
+            actor: self.actor.clone(),
+            target_node_rid: self.target.target_node_rid.clone(),
+            target_node_generation: self.target.target_node_generation,
+            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+            expected_owner_lease_generation: self.target.target_owner_lease_generation,
+        };
+        let record = FrozenRecord {
+            source: FrozenSource::Node {
+                source_node_rid: self.as_node.0.clone(),
+                source_node_generation: self.as_node.1,
+                source_owner_id: self.owner.clone(),
+                source_owner_lease_generation: self.lease,
+            },
+            metadata: None,
+            operation_id: Some(OperationId::new(0, 42).unwrap()),
+            operation_kind: MeshOperationKind::ActorRequest,
+            reply_route: Some(ReplyRouteId::new(99).unwrap()),
+            body: FrozenRecordBody::ActorRequest {
+                target_actor,
+                payload,
+            },
+        };
+        RelocationData {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            sender_role: self.role,
+            object: self.object(),
+            record: Box::new(record),
+        }
+        .into()
+    }
+
+    fn cutover(&self) -> Record {
+        RelocationCutover {
+            relocation: self.relocation(),
+            target_attempt_generation: self.attempt(),
+            coordinator: self.coordinator(),
+            sender_role: self.role,
+            object: self.object(),
+            boundary_record_count: BoundaryRecordCount::new(u64::from(self.checksum)).unwrap(),
+            boundary_checksum_crc32c: self.checksum,
+        }
+        .into()
+    }
+
+    /// Everything, in an order in which no move comes, and then once more.
+    fn storm(&self) -> Vec<Record> {
+        let once = || {
+            vec![
+                self.cutover(),
+                self.chunk(1),
+                self.relay(),
+                self.prepare(),
+                self.ready(),
+                self.chunk(7),
+                self.prepare(),
+                self.cutover(),
+                self.chunk(0),
+                self.failed(),
+                self.relay(),
+                self.chunk(1),
+            ]
+        };
+        [once(), once()].concat()
+    }
+}
+
+async fn send(link: &PeerLink, record: Record) {
+    link.send(record, Some(PATIENCE)).await.unwrap();
+}
+
+/// RL-5, RL-353, WR-51, TGT-6, TGT-9, TGT-32, TGT-37, SRC-32: nothing of it changes anything, and nothing of it stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_moves_change_nothing() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    let made = a.actors().create::<Counter>("c").await.unwrap();
+    let generation = made.actor().unwrap().generation();
+    add(&a, "c", 5).await.unwrap();
+    let target = fence_of(&a, &stores).await;
+    let (mesh, link) = hostile_peer(&a).await;
+    let evil = (rid("evil"), NodeGeneration::new(7).unwrap());
+    let of_a = (a.node_id().clone(), target.target_node_generation);
+    let stranger = OwnerId::new("somebody").unwrap();
+    let lease = OwnerLeaseGeneration::new(3).unwrap();
+    let mut move_id = 0;
+    for (name, generation) in [("c", generation), ("ghost", ObjectGeneration::MIN)] {
+        let actor = WireActor {
+            actor_id: ActorId::new(name).unwrap(),
+            object_generation: generation,
+        };
+        for (as_node, owner, lease) in [
+            (evil.clone(), stranger.clone(), lease),
+            (
+                of_a.clone(),
+                target.target_owner_id.clone(),
+                target.target_owner_lease_generation,
+            ),
+            (
+                evil.clone(),
+                target.target_owner_id.clone(),
+                target.target_owner_lease_generation,
+            ),
+        ] {
+            for role in [
+                RelocationRole::Source,
+                RelocationRole::Target,
+                RelocationRole::Coordinator,
+            ] {
+                for (length, checksum) in [(24, 0), (1 << 30, 1)] {
+                    move_id += 1;
+                    let forged = Forged {
+                        move_id,
+                        as_node: as_node.clone(),
+                        owner: owner.clone(),
+                        lease,
+                        actor: actor.clone(),
+                        target: target.clone(),
+                        role,
+                        length,
+                        checksum,
+                    };
+                    for record in forged.storm() {
+                        send(&link, record).await;
+                    }
+                    assert_eq!(text(&a, "c", "log").await.unwrap(), "5");
+                }
+            }
+        }
+    }
+    // A command 40 of everything that was sent is done with when its queue is gone.
+    let missing = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match text(&a, "ghost", "log").await {
+                Err(error) if error.kind() == ErrorKind::NotFound => return,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
+                Ok(log) => panic!("a ghost answers: {log}"),
+            }
+        }
+    });
+    missing.await.unwrap();
+    assert_eq!(add(&a, "c", 1).await.unwrap(), "6");
+    assert_eq!(text(&a, "c", "place").await.unwrap(), "a");
+    let status = a.status();
+    assert_eq!(
+        (status.actors, status.moving, status.handlers_panicked),
+        (1, 0, 0)
+    );
+    assert_eq!((status.jobs.reserved, status.jobs.queued), (0, 0));
+    // The host has kept the connection or has closed it; it serves others either way.
+    mesh.shutdown(PATIENCE).await;
+    a.actors().create::<Counter>("d").await.unwrap();
+}

@@ -1,0 +1,96 @@
+//! What a move must not leave behind: messages that stood in line, and the right to move.
+
+use std::time::Duration;
+
+use spotlane::{FifoLimits, JobLimit, LaneLimits};
+use spotlane_store_memory::{FaultControl, FaultStore};
+
+use crate::app::{Counter, Shared, Stores, builder, host, settings, text};
+use crate::two_hosts::connect;
+
+/// How long anything may take before it has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !done() {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{what}");
+}
+
+/// RL-170, EX-102: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
+/// the new owner.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "open: does not end yet"]
+async fn a_message_in_line_follows_its_actor() {
+    let stores = Stores::new();
+    let mut tight = settings();
+    tight.job_limit = JobLimit::Manual(2);
+    tight.lane_limits = LaneLimits::DEFAULT.application(FifoLimits::new(2, 1 << 20));
+    let at_a = Shared::default();
+    let a = builder("a", &stores, &at_a)
+        .settings(tight)
+        .start()
+        .await
+        .unwrap();
+    for id in ["c", "d"] {
+        a.actors().create::<Counter>(id).await.unwrap();
+    }
+    let (b, _) = host("b", &stores).await;
+    connect(&[&a, &b]).await;
+    until("known", || a.nodes().len() == 2).await;
+    let mut waiting = Vec::new();
+    for id in ["c", "d"] {
+        let blocker = a.actor(id);
+        waiting.push(tokio::spawn(
+            async move { blocker.request("wait", ()).await },
+        ));
+        at_a.began.notified().await;
+    }
+    // The first fills the lane, the second one waits for room.
+    b.actor("c").send("note", "n0").await.unwrap();
+    b.actor("c").send("note", "n1").await.unwrap();
+    until("the second has come", || a.status().jobs.peak == 2).await;
+    // The last permit: from here on the second one waits for a permit too.
+    a.actor("d").send("note", "x").await.unwrap();
+    until("no permit is left", || a.status().jobs.queued == 2).await;
+    let (mover, target) = (a.clone(), b.node_id().clone());
+    let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
+    at_a.gate.notify_one();
+    moved.await.unwrap().unwrap();
+    at_a.gate.notify_one();
+    for waiting in waiting {
+        waiting.await.unwrap().unwrap();
+    }
+    let all = tokio::time::timeout(PATIENCE, async {
+        while text(&b, "c", "log").await.unwrap() != "n0,n1" {}
+    });
+    assert!(all.await.is_ok(), "{}", text(&b, "c", "log").await.unwrap());
+    assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
+    let jobs = a.status().jobs;
+    assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
+}
+
+/// SRC-10: a caller that goes away while its move is being planned leaves an Actor that can move.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_move_leaves_an_actor_that_can_move() {
+    let stores = Stores::new();
+    let control = FaultControl::new();
+    let slow = FaultStore::new(stores.location.clone(), control.clone());
+    let a = builder("a", &stores, &Shared::default())
+        .location_store(slow)
+        .start()
+        .await
+        .unwrap();
+    a.actors().create::<Counter>("c").await.unwrap();
+    let (b, _) = host("b", &stores).await;
+    connect(&[&a, &b]).await;
+    until("known", || a.nodes().len() == 2).await;
+    control.delay_every(Duration::from_millis(20));
+    let dropped = tokio::time::timeout(Duration::ZERO, a.relocate("c", b.node_id()));
+    assert!(dropped.await.is_err());
+    a.relocate("c", b.node_id()).await.unwrap();
+    assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
+}
