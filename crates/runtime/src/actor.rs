@@ -9,6 +9,7 @@ use spotlane_types::id::{ActorId, MeshName, NodeRid};
 use crate::context::Context;
 use crate::error::Error;
 use crate::handlers::Handlers;
+use crate::join::JoinOutcome;
 use crate::payload::{IntoReply, Payload};
 
 /// A stateful object that handles its messages one at a time and keeps its address wherever it moves.
@@ -58,6 +59,20 @@ pub trait Actor: Send + Sized + 'static {
         drop(request);
         let _ = context;
         std::future::ready(Ok(Decision::accept()))
+    }
+
+    /// Says what became of a Join that a handler has deferred (RL-50): once, before any other work of this Actor, at the
+    /// target when it was accepted, and here otherwise.
+    ///
+    /// At the target a callback that panics is run again, and nothing else runs until it has ended well (RL-77).
+    fn on_join_completed(
+        &mut self,
+        context: &mut Context,
+        outcome: JoinOutcome,
+    ) -> impl Future<Output = ()> + Send {
+        drop(outcome);
+        let _ = context;
+        std::future::ready(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::actor::Decision;
 use crate::context::Context;
 use crate::core::Core;
 use crate::error::Error;
+use crate::join::{self, JoinOrder, JoinOutcome};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::registry::ErasedActor;
@@ -34,6 +35,10 @@ pub(crate) enum Work {
         request: Option<Payload>,
         decided: oneshot::Sender<Result<Decision, Error>>,
     },
+    /// A Join whose handler has ended well: the barrier of the Actor's queue (RL-141).
+    Join(Box<JoinOrder>),
+    /// What became of a Join (RL-50).
+    JoinCompleted(JoinOutcome),
     /// A tick that was queued at the former owner (EX-245).
     Tick(Box<PendingTimerTick>),
 }
@@ -48,12 +53,25 @@ impl Owner for Cell {
         match work {
             Work::Message(message) => deliver(turn, *message).await,
             Work::Create { request, decided } => {
-                let Some(mut context) = context(turn) else {
+                let Some(mut context) = callback_context(turn) else {
                     return Ok(());
                 };
                 let decision = turn.state().actor.on_create(&mut context, request).await;
                 // A creator that went away does not want it.
                 drop(decided.send(decision));
+                Ok(())
+            }
+            Work::Join(order) => {
+                if let (Some(core), Some(hold)) = (turn.state().unit.core(), turn.hold_barrier()) {
+                    join::start(&core, order, hold);
+                }
+                Ok(())
+            }
+            Work::JoinCompleted(outcome) => {
+                if let Some(mut context) = callback_context(turn) {
+                    let actor = &mut turn.state().actor;
+                    actor.on_join_completed(&mut context, outcome).await;
+                }
                 Ok(())
             }
             Work::Tick(pending) => match thaw_tick(turn, &pending) {
@@ -71,10 +89,14 @@ impl Owner for Cell {
         let Some(call) = turn.state().actor.tick(&mut context, tick) else {
             return Err(HandlerError::new(format!("no handler for timer {name:?}")));
         };
-        call.await.map_err(|error| {
+        let ended = call.await.map_err(|error| {
             tracing::debug!(target: "spotlane::runtime::handler", kind = %error.kind(), "a timer callback failed");
             HandlerError::new(error)
-        })
+        });
+        if ended.is_ok() {
+            defer_join(turn, &mut context);
+        }
+        ended
     }
 }
 
@@ -108,6 +130,22 @@ fn context(turn: &mut Turn<'_, Cell>) -> Option<Context> {
     Some(Context::new(core, unit, lane))
 }
 
+/// As [`context`], for a lifecycle callback.
+fn callback_context(turn: &mut Turn<'_, Cell>) -> Option<Context> {
+    let lane: Lane<Cell> = turn.lane();
+    let unit = Arc::clone(&turn.state().unit);
+    let core: Arc<Core> = unit.core()?;
+    Some(Context::of_callback(core, unit, lane))
+}
+
+/// EX-45, RL-141: the handler has ended well, so the Join it recorded becomes the barrier of this queue. Dropped with the
+/// context it is discarded.
+fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
+    if let Some(order) = context.joins().take() {
+        turn.defer(Work::Join(order));
+    }
+}
+
 async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
     let wants = message.wants();
     let Message {
@@ -136,8 +174,11 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), Hand
         return Ok(());
     };
     let outcome = call.await;
-    if let Err(error) = &outcome {
-        tracing::debug!(target: "spotlane::runtime::handler", kind = %error.kind(), "a handler failed");
+    match &outcome {
+        Ok(_) => defer_join(turn, &mut context),
+        Err(error) => {
+            tracing::debug!(target: "spotlane::runtime::handler", kind = %error.kind(), "a handler failed");
+        }
     }
     reply.answer(&name, outcome);
     Ok(())

@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::handlers::Every;
 use crate::host::Host;
+use crate::join::{JoinCall, Joins};
 use crate::session::BoundSession;
 use crate::slots::Unit;
 
@@ -24,11 +25,33 @@ pub struct Context {
     core: Arc<Core>,
     unit: Arc<Unit>,
     lane: Lane<Cell>,
+    joins: Joins,
 }
 
 impl Context {
     pub(crate) fn new(core: Arc<Core>, unit: Arc<Unit>, lane: Lane<Cell>) -> Self {
-        Self { core, unit, lane }
+        Self {
+            core,
+            unit,
+            lane,
+            joins: Joins::Allowed(None),
+        }
+    }
+
+    /// The surroundings of a lifecycle callback, in which no Join is recorded (RL-142).
+    pub(crate) fn of_callback(core: Arc<Core>, unit: Arc<Unit>, lane: Lane<Cell>) -> Self {
+        Self {
+            joins: Joins::WrongPlace,
+            ..Self::new(core, unit, lane)
+        }
+    }
+
+    pub(crate) fn unit(&self) -> &Arc<Unit> {
+        &self.unit
+    }
+
+    pub(crate) fn joins(&mut self) -> &mut Joins {
+        &mut self.joins
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -67,6 +90,12 @@ impl Context {
     /// The client session that is bound to this Actor, if one is.
     pub fn bound_session(&self) -> BoundSession<'_> {
         BoundSession::new(&self.core, &self.unit)
+    }
+
+    /// Moves this Actor into the Entry Spot of another node once the handler has ended well (RL-141): any usable node, or
+    /// the one that [`JoinCall::to`] names. Nothing happens before [`JoinCall::defer`].
+    pub fn join_entry_spot(&mut self) -> JoinCall<'_> {
+        JoinCall::new(self)
     }
 
     /// Starts a timer of this Actor, or starts it anew (EX-232). Its ticks go to the handler that was registered with

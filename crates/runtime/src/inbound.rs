@@ -369,7 +369,10 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
                     redispatch(&task, live.unit.id(), message);
                 }
                 (reason, Work::Message(message)) => refuse(message, Error::from(&reason)),
-                (_, Work::Create { .. } | Work::Tick(_)) => {}
+                (
+                    _,
+                    Work::Create { .. } | Work::Join(_) | Work::JoinCompleted(_) | Work::Tick(_),
+                ) => {}
             }
         }
         if let Some(link) = link {

@@ -22,6 +22,7 @@ mod error;
 mod handlers;
 mod host;
 mod inbound;
+mod join;
 mod lease;
 mod message;
 mod payload;
@@ -48,6 +49,7 @@ pub use crate::create::{CreateCall, Creation};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::handlers::{Every, Handler, Handlers};
 pub use crate::host::{Actors, Host, HostStatus, NodeInfo};
+pub use crate::join::{JoinCall, JoinOutcome};
 #[cfg(feature = "json")]
 pub use crate::payload::Json;
 pub use crate::payload::{FromPayload, IntoPayload, IntoReply, Payload};

@@ -13,6 +13,7 @@ use crate::actor::{Actor, Decision};
 use crate::context::Context;
 use crate::error::Error;
 use crate::handlers::{BoxFuture, Handlers};
+use crate::join::JoinOutcome;
 use crate::payload::Payload;
 use crate::policy::{Moving, Policy};
 
@@ -45,6 +46,12 @@ pub(crate) trait ErasedActor: Send {
         context: &'a mut Context,
         request: Option<Payload>,
     ) -> BoxFuture<'a, Result<Decision, Error>>;
+
+    fn on_join_completed<'a>(
+        &'a mut self,
+        context: &'a mut Context,
+        outcome: JoinOutcome,
+    ) -> BoxFuture<'a, ()>;
 
     /// Writes the state down; `None` under `recreate` (RL-111).
     fn capture(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Error>>;
@@ -94,6 +101,14 @@ impl<A: Actor> ErasedActor for Living<A> {
         request: Option<Payload>,
     ) -> BoxFuture<'a, Result<Decision, Error>> {
         Box::pin(self.actor.on_create(context, request))
+    }
+
+    fn on_join_completed<'a>(
+        &'a mut self,
+        context: &'a mut Context,
+        outcome: JoinOutcome,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.actor.on_join_completed(context, outcome))
     }
 
     fn capture(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Error>> {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use spotlane_location::cache::Tenure;
 use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::ActorId;
 use spotlane_wire::relocation::PendingTimerTick;
+use tokio::sync::Notify;
 
 use crate::actor::ActorRef;
 use crate::cell::Cell;
@@ -148,14 +150,23 @@ impl fmt::Debug for Unit {
     }
 }
 
+/// Nobody ends or moves the Actor.
+const FREE: u8 = 0;
+/// Somebody ends or moves it, or it has gone.
+const LEAVING: u8 = 1;
+/// A handler has recorded a Join that has not ended (RL-141).
+const JOINING: u8 = 2;
+
 /// A living Actor: its lane, and the row that makes this host its owner.
 pub(crate) struct Live {
     pub(crate) unit: Arc<Unit>,
     pub(crate) lane: Lane<Cell>,
     /// The row as it was last read or written by this host. A leaf lock; `None` until the creation is committed.
     row: Mutex<Option<ActiveObject>>,
-    /// Set once: the Actor ends or moves (RL-140: one of them at a time).
-    leaving: AtomicBool,
+    /// Who has the right to end or move the Actor (RL-140: one at a time).
+    right: AtomicU8,
+    /// Says that a Join has given the right back.
+    freed: Notify,
     /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
     /// that nobody changes any more.
     pub(crate) book: Arc<tokio::sync::Mutex<()>>,
@@ -167,19 +178,57 @@ impl Live {
             unit,
             lane,
             row: Mutex::new(row),
-            leaving: AtomicBool::new(false),
+            right: AtomicU8::new(FREE),
+            freed: Notify::new(),
             book: Arc::new(tokio::sync::Mutex::new(())),
         })
     }
 
     /// Takes the right to end or move the Actor; `false` when somebody else has it.
     pub(crate) fn begin_end(&self) -> bool {
-        !self.leaving.swap(true, Ordering::AcqRel)
+        self.take_right(LEAVING).is_ok()
+    }
+
+    /// As [`Self::begin_end`], for a Join that waits for the end of its handler.
+    pub(crate) fn begin_join(&self) -> bool {
+        self.take_right(JOINING).is_ok()
+    }
+
+    /// As [`Self::begin_end`], but waits for a Join that came first to end (RL-148).
+    pub(crate) async fn begin_end_after_join(&self) -> bool {
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            freed.as_mut().enable();
+            match self.take_right(LEAVING) {
+                Ok(_) => return true,
+                Err(JOINING) => freed.await,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn take_right(&self, to: u8) -> Result<u8, u8> {
+        self.right
+            .compare_exchange(FREE, to, Ordering::AcqRel, Ordering::Acquire)
     }
 
     /// Gives the right back: the move was withdrawn.
     pub(crate) fn stay(&self) {
-        self.leaving.store(false, Ordering::Release);
+        self.right.store(FREE, Ordering::Release);
+    }
+
+    /// A Join has ended; the Actor lives here still, or has gone.
+    pub(crate) fn end_join(&self, lives_here: bool) {
+        let right = if lives_here { FREE } else { LEAVING };
+        self.right.store(right, Ordering::Release);
+        self.freed.notify_waiters();
+    }
+
+    /// Whether it is what stands under its id, before the boundary of any move.
+    pub(crate) fn is_in(self: &Arc<Self>, slots: &Slots) -> bool {
+        slots
+            .live(self.unit.id())
+            .is_some_and(|found| Arc::ptr_eq(&found, self))
     }
 
     pub(crate) fn row(&self) -> Option<ActiveObject> {

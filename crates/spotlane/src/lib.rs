@@ -105,7 +105,7 @@ pub mod prelude {
     pub use spotlane_runtime::Json;
     pub use spotlane_runtime::{
         Actor, ActorHandle, ActorRef, Adapter, Context, Creation, Decision, Error, ErrorKind,
-        Every, Handlers, Host, HostState, Payload, Policy, Settings, Tick,
+        Every, Handlers, Host, HostState, JoinOutcome, Payload, Policy, Settings, Tick,
     };
 }
 

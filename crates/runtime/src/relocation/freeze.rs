@@ -60,7 +60,7 @@ pub(crate) fn freeze(
 }
 
 /// WR-32: who sent it, always somebody with a lease.
-fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Error> {
+pub(crate) fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Error> {
     let identity = &core.identity;
     let (rid, generation, owner, lease, actor) = match from {
         Origin::Frozen { source, .. } => return Ok((**source).clone()),

@@ -297,6 +297,8 @@ async fn move_all(
                 Ok(()) => Ok(()),
                 // It ended meanwhile.
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                // RL-148: a Join that came first has taken it away.
+                Err(_) if !live.is_in(&core.slots) => Ok(()),
                 Err(error) => Err(reason_of(&error)),
             }
         });

@@ -30,7 +30,7 @@ use spotlane_wire::relocation::RelocationObject;
 pub(crate) use follow::{FollowRoute, forward};
 pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
 pub(crate) use host::{HostMove, run as relocate_host};
-pub(crate) use moving::relocate;
+pub(crate) use moving::{begin_join, pick_target, relocate};
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};
 pub(crate) use source::SourceUnit;

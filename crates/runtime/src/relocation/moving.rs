@@ -5,14 +5,17 @@ use std::sync::Arc;
 use spotlane_location::authority::{ActiveObject, Authority};
 use spotlane_location::directory::Candidate;
 use spotlane_relocation::identity::{RelocationIdentity, SourceFence};
+use spotlane_relocation::saved::JoinData;
 use spotlane_relocation::source::MoveFailure;
 use spotlane_relocation::unit::{EarlyProgress, MovePlan, UnitPolicy};
 use spotlane_types::count::ApplicationVersion;
 use spotlane_types::generation::TargetAttemptGeneration;
-use spotlane_types::id::{ActorId, NodeRid, RelocationId, StableType};
+use spotlane_types::id::{ActorId, NodeRid, OperationId, RelocationId, StableType};
 use spotlane_types::kind::{RelocationPolicyKind, RuntimeState, StatefulObjectKind};
 use spotlane_types::time::Monotonic;
-use spotlane_wire::reference::{ActorRef, RelocationCoordinatorFence, RelocationTargetFence};
+use spotlane_wire::reference::{
+    ActorRef, RelocationCoordinatorFence, RelocationTargetFence, SpotMembership, SpotRef,
+};
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::oneshot;
 
@@ -77,7 +80,7 @@ pub(super) async fn relocate_to(
 }
 
 /// A node that a unit of this type may go to: version first, then weight (RL-189).
-pub(super) fn pick_target(
+pub(crate) fn pick_target(
     core: &Core,
     stable_type: &StableType,
     version: ApplicationVersion,
@@ -99,9 +102,6 @@ async fn begin(
     version: ApplicationVersion,
     deadline: Deadline,
 ) -> Result<Option<Relocating>, Error> {
-    if !matches!(core.state.get(), HostState::Serving | HostState::Relocating) {
-        return Err(Error::shutting_down());
-    }
     let live = match core.slots.get(id) {
         Some(Slot::Live(live)) => live,
         Some(_) => return Err(Error::unavailable(format!("actor {id} is being moved"))),
@@ -110,6 +110,72 @@ async fn begin(
     if *target == core.identity.rid {
         return Ok(None);
     }
+    let candidate = candidate(core, &live, target, version, &deadline).await?;
+    // RL-140: one at a time; RL-148: a Join that came first goes first.
+    let left = deadline.left().unwrap_or_default();
+    let began = tokio::time::timeout(left, live.begin_end_after_join()).await;
+    match began {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Error::unavailable(format!(
+                "actor {id} is being moved or destroyed"
+            )));
+        }
+        Err(_) => return Err(Error::deadline("a join of the actor did not end in time")),
+    }
+    let right = Right(Some(&live));
+    let plan = plan(core, &live, &candidate, version, &deadline).await?;
+    right.hand_on();
+    Ok(Some(Relocating {
+        finished: source::start(core, live, target.clone(), plan, None),
+    }))
+}
+
+/// Begins the move of a Join, which has the right to move the Actor and keeps it; `None` when the Actor is there already
+/// (RL-59).
+pub(crate) async fn begin_join(
+    core: &Arc<Core>,
+    live: &Arc<Live>,
+    target: &NodeRid,
+    operation: OperationId,
+    deadline: Deadline,
+) -> Result<Option<Relocating>, Error> {
+    if *target == core.identity.rid {
+        return Ok(None);
+    }
+    let version = core.settings.all.application_version;
+    let candidate = candidate(core, live, target, version, &deadline).await?;
+    let plan = plan(core, live, &candidate, version, &deadline).await?;
+    let RelocationObject::Actor { actor, .. } = &plan.object else {
+        return Err(Error::internal("the plan of an actor is of an actor"));
+    };
+    let join = JoinData {
+        actor: actor.clone(),
+        previous: Some(membership(core.identity.entry_spot.clone())),
+        current: membership(crate::create::entry_spot_of(
+            &candidate.descriptor().row.descriptor,
+        )?),
+        operation,
+    };
+    let finished = source::start(core, Arc::clone(live), target.clone(), plan, Some(join));
+    Ok(Some(Relocating { finished }))
+}
+
+const fn membership(spot: SpotRef) -> SpotMembership {
+    SpotMembership { spot }
+}
+
+/// What has to hold before an Actor of this host moves to a node.
+async fn candidate(
+    core: &Core,
+    live: &Live,
+    target: &NodeRid,
+    version: ApplicationVersion,
+    deadline: &Deadline,
+) -> Result<Candidate, Error> {
+    if !matches!(core.state.get(), HostState::Serving | HostState::Relocating) {
+        return Err(Error::shutting_down());
+    }
     if live.unit.actor_type.policy == RelocationPolicyKind::Disabled {
         // RL-110, RL-113
         return Err(Error::rejected(format!(
@@ -117,20 +183,9 @@ async fn begin(
             live.unit.actor_type.name
         )));
     }
-    let candidate = usable(core, &live, target, version)?;
-    connected(core, target, &deadline).await?;
-    // RL-140: one at a time.
-    if !live.begin_end() {
-        return Err(Error::unavailable(format!(
-            "actor {id} is being moved or destroyed"
-        )));
-    }
-    let right = Right(Some(&live));
-    let plan = plan(core, &live, &candidate, version, &deadline).await?;
-    right.hand_on();
-    Ok(Some(Relocating {
-        finished: source::start(core, live, target.clone(), plan),
-    }))
+    let candidate = usable(core, live, target, version)?;
+    connected(core, target, deadline).await?;
+    Ok(candidate)
 }
 
 /// The right to move an Actor, until its driver has it: given back when the caller goes away meanwhile (SRC-10).

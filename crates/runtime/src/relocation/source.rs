@@ -12,6 +12,7 @@ use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
 use spotlane_mesh::{BulkError, NotSubmitted, PeerLink, SendError};
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{AuthorityView, ConnectionId};
+use spotlane_relocation::saved::{JoinData, join_record};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use spotlane_relocation::source::{
     CaptureFailure, CaptureOrder, CleanUpOutcome, MoveFailure, Source, SourceEffect, SourceEvent,
@@ -33,7 +34,7 @@ use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Origin};
 use crate::slots::{Live, Slot};
 use crate::unwind::caught;
 
@@ -72,6 +73,7 @@ pub(super) fn start(
     live: Arc<Live>,
     target: NodeRid,
     plan: Box<MovePlan>,
+    join: Option<JoinData>,
 ) -> oneshot::Receiver<Result<(), MoveFailure>> {
     let (finished, result) = oneshot::channel();
     let unit = Arc::new(SourceUnit {
@@ -98,8 +100,11 @@ pub(super) fn start(
         left: None,
         fence: freeze::fence(core, &actor, &tenure),
         began: core.clock.elapsed(),
-        stays: false,
+        // A Join gives the right back by itself, after its completion.
+        stays: join.is_some(),
+        join,
         finished: Some(finished),
+        failed: None,
         core: Arc::clone(core),
         live,
         unit,
@@ -132,9 +137,13 @@ struct Driver {
     /// The tenure that ends, as messages were addressed.
     fence: ActorRouteFence,
     began: Duration,
+    /// The Join that this move is for (RL-57).
+    join: Option<JoinData>,
     /// Whether the right to move the object was given back.
     stays: bool,
     finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
+    /// Why the move of a Join fails, until the driver ends.
+    failed: Option<MoveFailure>,
 }
 
 impl Driver {
@@ -352,6 +361,15 @@ impl Driver {
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
+        let join = match &self.join {
+            // RL-360: right behind the record of the binding.
+            Some(join) => {
+                let source = freeze::source_of(&self.core, &Origin::Local { actor: None });
+                let source = source.map_err(|_| CaptureFailure::NotEncodable)?;
+                Some(QueuedWork::Record(Box::new(join_record(source, join))))
+            }
+            None => None,
+        };
         let mut queue = captured_queue(&self.core, &self.fence, guard);
         if !queue.left_out.is_empty() && !std::mem::replace(&mut self.looked, true) {
             // A sender that has joined since the last look at the directory.
@@ -359,7 +377,7 @@ impl Driver {
             queue = captured_queue(&self.core, &self.fence, guard);
         }
         self.left_out = queue.left_out;
-        let queue = carried.into_iter().chain(queue.work).collect();
+        let queue = carried.into_iter().chain(join).chain(queue.work).collect();
         let timers = self.timers.iter().map(freeze::freeze_timer);
         let timers = timers.collect::<Result<_, _>>().map_err(|error| {
             tracing::error!(target: "spotlane::runtime::relocation", %error, "a timer is not encodable");
@@ -579,7 +597,10 @@ impl Driver {
             // It ended before anything was sealed.
             self.stay();
         }
-        if let Some(finished) = self.finished.take() {
+        if let (Err(failure), Some(_)) = (result, &self.join) {
+            // The deadline may come before it is known where the Actor stays (SRC-12); a Join ends once, when it is.
+            self.failed = Some(failure);
+        } else if let Some(finished) = self.finished.take() {
             // A caller that went away does not want it (SRC-10).
             let _ignored = finished.send(result);
         }
@@ -590,6 +611,7 @@ impl Driver {
             self.remove_slot();
             self.clean_up();
         }
+        let failed = self.failed.take().zip(self.finished.take());
         let mut sources = self.core.moves.sources();
         let id = self.live.unit.id();
         if sources
@@ -597,6 +619,10 @@ impl Driver {
             .is_some_and(|unit| Arc::ptr_eq(unit, &self.unit))
         {
             sources.remove(id);
+        }
+        drop(sources);
+        if let Some((failure, finished)) = failed {
+            let _ignored = finished.send(Err(failure));
         }
     }
 }

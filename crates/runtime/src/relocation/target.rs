@@ -10,8 +10,9 @@ use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::target::{
-    BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, OwnerCommitted,
-    RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint, TargetStage,
+    BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
+    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{ParticipantId, RelaySequence};
@@ -34,6 +35,7 @@ use crate::clock::backoff;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
+use crate::join::JoinOutcome;
 use crate::message::Message;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
@@ -62,6 +64,7 @@ enum TargetInput {
     Row(RowRead, Option<Box<ActiveObject>>),
     Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
     Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
+    JoinCompleted(Attempt, Box<Staged>, LifecycleOutcome),
 }
 
 /// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
@@ -277,7 +280,9 @@ impl Driver {
                 }
                 TargetEvent::AuthorityRead(read)
             }
-            TargetInput::Restored(attempt, _) | TargetInput::Committed(attempt, ..)
+            TargetInput::Restored(attempt, _)
+            | TargetInput::Committed(attempt, ..)
+            | TargetInput::JoinCompleted(attempt, ..)
                 if attempt != self.attempt =>
             {
                 return;
@@ -290,6 +295,10 @@ impl Driver {
                     self.row = row;
                 }
                 TargetEvent::CommitAnswered(answer)
+            }
+            TargetInput::JoinCompleted(_, staged, outcome) => {
+                self.staged = Some(staged);
+                TargetEvent::LifecycleEnded(outcome)
             }
         };
         self.events.push_back(event);
@@ -328,11 +337,7 @@ impl Driver {
             TargetEffect::Send { connection, record } => self.send(connection, *record).await,
             TargetEffect::Commit(order) => self.commit(*order),
             TargetEffect::Merge(items) => self.merge(items),
-            // An Actor that moves with its host has no callback here (RL-60).
-            TargetEffect::RunLifecycle(_) => {
-                self.events
-                    .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
-            }
+            TargetEffect::RunLifecycle(step) => self.run_lifecycle(&step),
             TargetEffect::Open(proof) => self.open(proof).await,
             TargetEffect::RecordActivated => self.record_activated(),
             TargetEffect::SendToNode {
@@ -475,6 +480,38 @@ impl Driver {
             }
             *unit.replaced() = None;
             (Some(Slot::Live(Arc::clone(live))), ())
+        });
+    }
+
+    /// RL-50, RL-70: the completion of a Join runs on the closed lane, before the first saved item. An Entry Spot has no
+    /// callbacks of its own here, and an Actor that moves with its host has none either (RL-60).
+    fn run_lifecycle(&mut self, step: &LifecycleStep) {
+        let staged = match step {
+            LifecycleStep::JoinCompleted(_) => self.staged.take(),
+            LifecycleStep::Joined(_) | LifecycleStep::RelocationReadyCompleted => None,
+        };
+        let Some(staged) = staged else {
+            self.events
+                .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
+            return;
+        };
+        let (attempt, unit) = (self.attempt.next(), Arc::clone(&self.unit));
+        self.core.tasks.spawn(async move {
+            let accepted = JoinOutcome::Accepted {
+                actor: staged.live.unit.reference.clone(),
+                reply: None,
+            };
+            let ran = staged.backlog.run_lifecycle(Work::JoinCompleted(accepted));
+            let outcome = match ran.await {
+                Ok(()) => LifecycleOutcome::Done,
+                // RL-77
+                Err(error) => {
+                    tracing::warn!(target: "spotlane::runtime::relocation", %error, "the completion of a join failed");
+                    LifecycleOutcome::Failed
+                }
+            };
+            unit.inbox
+                .push(TargetInput::JoinCompleted(attempt, staged, outcome));
         });
     }
 

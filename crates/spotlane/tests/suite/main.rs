@@ -17,6 +17,7 @@
 mod app;
 mod faults;
 mod hostile;
+mod joins;
 mod left_behind;
 mod moves;
 mod one_host;
