@@ -104,11 +104,7 @@ pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Resu
 }
 
 /// Why there is no live route: an error, the tenure of an owner that may be dead, or `None` when waiting helps (RL-365).
-async fn why_not(
-    core: &Core,
-    id: &ActorId,
-    deadline: &Deadline,
-) -> Result<Option<Tenure>, Error> {
+async fn why_not(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<Option<Tenure>, Error> {
     let key = actor_key(id);
     match core.repository.read(&key, deadline.location()).await? {
         Authority::Missing => Err(Error::not_found(format!("no actor {:?}", id.as_str()))),
