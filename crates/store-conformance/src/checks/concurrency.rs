@@ -1,6 +1,9 @@
 //! ST-40: many writers at once.
 
+use std::sync::Arc;
+
 use spotlane_store::{Condition, StoreKey, StoreProvider};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::batches::finish;
@@ -32,9 +35,12 @@ async fn counter<S: Subject>(subject: &S) -> Checked {
     let node = Node::new(subject.node());
     node.put(&key, b"0", None).await?;
     let mut writers = JoinSet::new();
+    // On a busy machine the first writers would be done before the last ones are there.
+    let start = Arc::new(Barrier::new(WRITERS));
     for _ in 0..WRITERS {
-        let (node, key) = (node.clone(), key.clone());
+        let (node, key, start) = (node.clone(), key.clone(), Arc::clone(&start));
         writers.spawn(async move {
+            start.wait().await;
             for _ in 0..INCREMENTS_EACH {
                 add_one(&node, &key).await?;
             }
@@ -78,13 +84,15 @@ fn number(bytes: &[u8]) -> Result<usize, Stop> {
 
 async fn winners<S: Subject>(subject: &S) -> Checked {
     let mut racers = JoinSet::new();
+    let start = Arc::new(Barrier::new(OBJECTS * CREATORS));
     for object in 0..OBJECTS {
         let key = key("winners", &object.to_string())?;
         let node = Node::new(subject.node());
         node.delete(&key).await?;
         for racer in 0..CREATORS {
-            let (node, key) = (node.clone(), key.clone());
+            let (node, key, start) = (node.clone(), key.clone(), Arc::clone(&start));
             racers.spawn(async move {
+                start.wait().await;
                 let missing = vec![Condition::Missing(key.clone())];
                 let puts = vec![put(&key, racer.to_string().as_bytes(), None)?];
                 let won = node.write(missing, puts).await?.applied().is_some();
