@@ -93,7 +93,8 @@ fn programs(manifest: &'static str, metadata: &Value) -> Vec<Bench> {
 fn choose<'a>(benches: &'a [Bench], names: &[String]) -> Result<Vec<&'a Bench>> {
     for name in names {
         if !benches.iter().any(|bench| bench.name == *name) {
-            let known: Vec<_> = benches.iter().map(|bench| bench.name.as_str()).collect();
+            let mut known: Vec<_> = benches.iter().map(|bench| bench.name.as_str()).collect();
+            known.sort_unstable();
             bail!(
                 "there is no bench `{name}`; the benches are {}",
                 known.join(", ")
