@@ -68,42 +68,35 @@ async fn meet(waits: Lane<Blocking>, comes: Lane<Blocking>, count: usize) -> boo
     matches!(both.await, Ok(Ok(true)))
 }
 
-/// EX-3, EX-70: a gate that waits behind a handler which keeps its worker busy goes to another worker,
-/// wherever it was entered from.
-#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_gate_behind_a_blocking_handler_goes_to_another_worker() {
+/// Two workers, and in each round two lanes of which one blocks until the other has done `items` items.
+async fn two_lanes_meet(items: usize) {
     let (_engine, kind) = engine(2);
     for round in 0..ROUNDS {
         assert!(
-            meet(kind.lane(Blocking), kind.lane(Blocking), 1).await,
+            meet(kind.lane(Blocking), kind.lane(Blocking), items).await,
             "round {round}"
         );
     }
 }
 
+/// EX-3, EX-70: a gate that waits behind a handler which keeps its worker busy goes to another worker,
+/// wherever it was entered from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_gate_behind_a_blocking_handler_goes_to_another_worker() {
+    two_lanes_meet(1).await;
+}
+
 /// EX-3, EX-70: with as many threads as workers there is one left of each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_threads_are_enough_for_a_blocking_handler() {
-    let (_engine, kind) = engine(2);
-    for round in 0..ROUNDS {
-        assert!(
-            meet(kind.lane(Blocking), kind.lane(Blocking), 1).await,
-            "round {round}"
-        );
-    }
+    two_lanes_meet(1).await;
 }
 
 /// EX-3, EX-70: a gate with so much work that its worker lets others go first in between is not
 /// stranded on the thread that a handler then keeps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_row_of_items_goes_on_beside_a_blocking_handler() {
-    let (_engine, kind) = engine(2);
-    for round in 0..ROUNDS {
-        assert!(
-            meet(kind.lane(Blocking), kind.lane(Blocking), 400).await,
-            "round {round}"
-        );
-    }
+    two_lanes_meet(400).await;
 }
 
 /// EX-3, EX-70: three of four workers are kept by handlers; the last one serves the rest.

@@ -227,3 +227,18 @@ pub(crate) async fn text(host: &Host, id: &str, name: &str) -> Result<String, Er
 pub(crate) async fn add(host: &Host, id: &str, by: i64) -> Result<String, Error> {
     host.actor(id).request("add", by.to_string()).reply().await
 }
+
+/// Creations that the Actor refuses, that fail and that panic: each is told apart, and none leaves an Actor behind.
+pub(crate) async fn refuses_and_fails(host: &Host) {
+    let create = |request: &'static str| host.actors().create::<Counter>("c").request(request);
+    let refused = create("reject").await.unwrap();
+    let Creation::Rejected { reply: Some(reply) } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(reply.as_bytes(), "not you");
+    for request in ["fail", "panic"] {
+        let error = create(request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InternalFailure);
+    }
+    assert_eq!(host.actors().find("c").await.unwrap(), None);
+}

@@ -6,7 +6,7 @@ use spotlane::memory::MemoryStore;
 use spotlane::prelude::*;
 use spotlane::{Shutdown, StartError};
 
-use crate::app::{self, Counter, Shared, Stores, add, host, text};
+use crate::app::{self, Counter, Shared, Stores, add, host, refuses_and_fails, text};
 
 /// RL-90, RL-92, EX-261: the first creation creates, the second finds, and messages are handled in order.
 #[tokio::test(flavor = "multi_thread")]
@@ -52,26 +52,7 @@ async fn a_taken_id_is_refused_by_kind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn on_create_decides() {
     let (host, _) = host("a", &Stores::new()).await;
-    let refused = host
-        .actors()
-        .create::<Counter>("c")
-        .request("reject")
-        .await
-        .unwrap();
-    let Creation::Rejected { reply: Some(reply) } = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(reply.as_bytes(), "not you");
-    for request in ["fail", "panic"] {
-        let error = host
-            .actors()
-            .create::<Counter>("c")
-            .request(request)
-            .await
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InternalFailure);
-    }
-    assert_eq!(host.actors().find("c").await.unwrap(), None);
+    refuses_and_fails(&host).await;
     assert_eq!(host.status().actors, 0);
     let made = host
         .actors()

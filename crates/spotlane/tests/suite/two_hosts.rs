@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spotlane::prelude::*;
 
-use crate::app::{self, Counter, Shared, Stores, add, host, settings, text};
+use crate::app::{self, Counter, Shared, Stores, add, host, refuses_and_fails, settings, text};
 
 /// Waits until all hosts are connected to each other.
 pub(crate) async fn connect(hosts: &[&Host]) {
@@ -63,24 +63,7 @@ async fn a_creation_on_another_node_may_be_refused() {
     let (a, _) = host("a", &stores).await;
     let b = bystander("b", &stores).await;
     connect(&[&a, &b]).await;
-    let refused = b
-        .actors()
-        .create::<Counter>("c")
-        .request("reject")
-        .await
-        .unwrap();
-    let Creation::Rejected { reply: Some(reply) } = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(reply.as_bytes(), "not you");
-    let failed = b
-        .actors()
-        .create::<Counter>("c")
-        .request("fail")
-        .await
-        .unwrap_err();
-    assert_eq!(failed.kind(), ErrorKind::InternalFailure);
-    assert_eq!(b.actors().find("c").await.unwrap(), None);
+    refuses_and_fails(&b).await;
     assert!(
         b.actors()
             .create::<Counter>("c")
