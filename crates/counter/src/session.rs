@@ -104,7 +104,7 @@ impl CounterSession {
             match self.try_bind(session, id).await {
                 // While an Actor moves it takes no new session; a moment later it does.
                 Err(error) if error.kind() == ErrorKind::Unavailable && tries < LOGIN_TRIES => {
-                    tries += 1
+                    tries += 1;
                 }
                 ended => return ended,
             }

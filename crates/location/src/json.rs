@@ -184,12 +184,12 @@ pub(crate) mod hex {
     }
 
     pub(crate) fn serialize<T: Hex, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&crate::key::hex(value.bytes()))
+        s.serialize_str(&spotlane_types::hex::encode(value.bytes()))
     }
 
     pub(crate) fn deserialize<'de, T: Hex, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
         let text = String::deserialize(d)?;
-        crate::key::from_hex(&text)
+        spotlane_types::hex::decode(&text)
             .and_then(|bytes| T::of(&bytes))
             .ok_or_else(|| D::Error::custom("expected bytes of its length as lower-case hex"))
     }
@@ -262,7 +262,7 @@ pub(crate) mod relocation_id {
     use super::*;
 
     pub(crate) fn parse(text: &str) -> Option<RelocationId> {
-        let bytes: [u8; 16] = crate::key::from_hex(text)?.try_into().ok()?;
+        let bytes: [u8; 16] = spotlane_types::hex::decode(text)?.try_into().ok()?;
         let number = u128::from_be_bytes(bytes);
         let high = u64::try_from(number >> 64).ok()?;
         let low = u64::try_from(number & u128::from(u64::MAX)).ok()?;

@@ -1,11 +1,10 @@
 //! The names of the records: parts joined by NUL, which no part can hold (ST section 5).
 
-use std::fmt::Write as _;
-
 use ring::digest;
 use spotlane_store::{KeyPrefix, StoreKey};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::generation::NodeGeneration;
+use spotlane_types::hex;
 use spotlane_types::id::{MeshName, NodeRid, OperationId, OwnerId, RelocationId, Sha256};
 
 /// The counter of owner lease generations.
@@ -32,33 +31,6 @@ fn prefix(text: &str) -> KeyPrefix {
     KeyPrefix::new(text).expect("a name of bounded parts is within 1,024 bytes")
 }
 
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-    }
-    text
-}
-
-/// The bytes of lower-case hex, and of nothing else.
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => byte.checked_sub(b'0'),
-        b'a'..=b'f' => byte.checked_sub(b'a').and_then(|v| v.checked_add(10)),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?))
-        .collect()
-}
-
 /// The digest of some bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> Sha256 {
     let mut out = [0; 32];
@@ -71,7 +43,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> Sha256 {
 
 /// The descriptor of one node.
 pub fn mesh_node(mesh: &MeshName, rid: &NodeRid) -> StoreKey {
-    name(&format!("mesh-node\0{mesh}\0{}", hex(rid.as_bytes())))
+    name(&format!(
+        "mesh-node\0{mesh}\0{}",
+        hex::encode(rid.as_bytes())
+    ))
 }
 
 /// The descriptors of all nodes of a mesh (ST-80).
@@ -127,7 +102,7 @@ pub fn creation_terminal(
     generation: NodeGeneration,
     operation: OperationId,
 ) -> StoreKey {
-    let rid = hex(source.as_bytes());
+    let rid = hex::encode(source.as_bytes());
     name(&format!(
         "creation-terminal\0{rid}\0{generation}\0{operation}"
     ))
@@ -140,7 +115,7 @@ pub fn aggregate(relocation: RelocationId) -> StoreKey {
 
 /// One page of a member list, named by the digest of its bytes (ST-84).
 pub fn aggregate_page(hash: &Sha256) -> StoreKey {
-    name(&format!("aggregate-page\0{}", hex(hash.as_bytes())))
+    name(&format!("aggregate-page\0{}", hex::encode(hash.as_bytes())))
 }
 
 /// The row of a counter.

@@ -36,11 +36,7 @@ fn capture() -> Option<Value> {
 }
 
 fn hex(value: &Value) -> Vec<u8> {
-    let text = value.as_str().unwrap();
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
+    spotlane_types::hex::decode(value.as_str().unwrap()).unwrap()
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {

@@ -25,6 +25,7 @@ use spotlane_session::{
     RelayError, SessionBindingAggregate, SessionEffect, SessionEvent, SessionIdentity,
     SessionOwner, SessionTimes,
 };
+use spotlane_types::hex;
 use spotlane_types::kind::{MeshOperationKind, RelocationRole};
 use spotlane_wire::Record;
 use spotlane_wire::command::session::{
@@ -325,11 +326,6 @@ fn golden(file: &str) -> Option<Value> {
     Some(serde_json::from_str(&text).unwrap())
 }
 
-fn from_hex(hex: &str) -> Bytes {
-    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    (0..hex.len()).step_by(2).map(digit).collect()
-}
-
 struct Barrier {
     seal: SessionRelocationSeal,
     sealed: SessionRelocationSealed,
@@ -341,7 +337,7 @@ fn barrier(vectors: &Value) -> Barrier {
     let record = |name: &str| {
         let cases = vectors["canonical"].as_array().unwrap();
         let case = cases.iter().find(|case| case["name"] == name).unwrap();
-        let frame = from_hex(case["hex"].as_str().unwrap());
+        let frame = Bytes::from(hex::decode(case["hex"].as_str().unwrap()).unwrap());
         Record::decode(&[frame], MeshOperationKind::None).unwrap()
     };
     let route = |name: &str| match record(name) {

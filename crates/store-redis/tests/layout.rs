@@ -263,10 +263,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let pairs = text.as_bytes().chunks(2);
-    pairs
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    spotlane_types::hex::decode(text).unwrap()
 }
 
 /// ST-31: the name of each record of the vectors.

@@ -33,17 +33,7 @@ fn capture() -> Option<Value> {
 }
 
 fn from_hex(hex: &str) -> Option<Bytes> {
-    let digits: Option<Vec<u8>> = hex
-        .chars()
-        .map(|c| c.to_digit(16)?.try_into().ok())
-        .collect();
-    let digits = digits?;
-    Some(
-        digits
-            .chunks(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect(),
-    )
+    spotlane_types::hex::decode(hex).map(Bytes::from)
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

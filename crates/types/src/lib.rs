@@ -38,6 +38,7 @@ mod compact;
 pub mod count;
 mod error;
 pub mod generation;
+pub mod hex;
 pub mod id;
 pub mod kind;
 pub mod machine;

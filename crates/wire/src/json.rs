@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use spotlane_types::hex;
 use spotlane_types::kind::MeshOperationKind;
 
 use crate::error::{Breach, ErrorKind};
@@ -164,36 +165,14 @@ impl Node {
     }
 
     pub(crate) fn hex(self) -> Result<Vec<u8>, JsonError> {
-        from_hex(&self.text()?)
+        hex::decode(&self.text()?)
             .ok_or_else(|| JsonError::new("expected an even number of lower-case hex digits"))
     }
 }
 
 /// Bytes as lower-case hex.
 pub(crate) fn to_hex(bytes: &[u8]) -> Node {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 0x0F));
-    }
-    Node::Text(text)
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |d: u8| match d {
-        b'0'..=b'9' => d.checked_sub(b'0'),
-        b'a'..=b'f' => d.checked_sub(b'a').and_then(|v| v.checked_add(10)),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?))
-        .collect()
+    Node::Text(hex::encode(bytes))
 }
 
 /// Makes an object.

@@ -94,8 +94,8 @@ async fn drive(
         let (shared, counts) = (Arc::clone(shared), Arc::clone(counts));
         tasks.spawn(async move { clients::run(&shared, client, &counts.clients).await });
     }
-    let (mover, moves) = (Arc::clone(shared), Arc::clone(counts));
-    tasks.spawn(async move { move_all(&mover, &moves.moves).await });
+    let (moved, told) = (Arc::clone(shared), Arc::clone(counts));
+    tasks.spawn(async move { move_all(&moved, &told.moves).await });
     let all = async { while tasks.join_next().await.is_some() {} };
     let report = async {
         if shared.args.json {

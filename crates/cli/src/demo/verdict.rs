@@ -59,9 +59,9 @@ pub(crate) fn holds(
     moves: &Moves,
     interruption: &Summary,
 ) -> bool {
-    let moved = moves.asked == 0 || moves.completed > 0;
+    let happened = moves.asked == 0 || moves.completed > 0;
     let measured = moves.completed == 0 || interruption.count > 0;
-    messages.holds() && clients.closed == 0 && moved && measured
+    messages.holds() && clients.closed == 0 && happened && measured
 }
 
 impl Verdict {
@@ -123,12 +123,7 @@ impl Verdict {
         }
         row("payload bytes", &grouped(self.payload_bytes), "");
         row("state bytes moved", &grouped(self.state_bytes), "");
-        let troubles: String = self.troubles.lines().collect();
-        let troubles = if troubles.is_empty() {
-            troubles
-        } else {
-            format!("\nerrors that callers met\n{troubles}")
-        };
+        let troubles = self.trouble_lines();
         let word = if self.holds {
             "every promise was kept"
         } else {
@@ -138,6 +133,17 @@ impl Verdict {
             "{table}{troubles}\n{word} (seed {}, store {})\n",
             self.seed, self.store
         )
+    }
+}
+
+impl Verdict {
+    fn trouble_lines(&self) -> String {
+        let lines: String = self.troubles.lines().collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("\nerrors that callers met\n{lines}")
+        }
     }
 }
 

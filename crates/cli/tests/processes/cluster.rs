@@ -107,116 +107,95 @@ fn a_node_that_others_reach_asks_for_its_token() {
     assert_eq!(status("0123456789abcdee"), Some(1));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn operators_find_move_and_drain() {
-    let redis = Server::start().unwrap();
-    let folder = Folder::new();
-    let nodes = ["a", "b"].map(|name| Node::start(&folder, name, &config(name, &redis)));
-    let caller = caller(&redis, Settings::default()).await;
-    caller
-        .wait_for_peers(2, Duration::from_secs(20))
-        .await
-        .unwrap();
-    for node in &nodes {
-        eventually(|| peers(node), |peers| peers.len() == 2);
-    }
+/// Eight counters, each with one addition of its own number.
+async fn populate(caller: &Host) {
     for index in 0..8 {
         let id = format!("counter {index}");
         caller.actors().create::<Counter>(&id).await.unwrap();
-        let add = caller.actor(&id).request(
-            "add",
-            Json(Add {
-                n: index,
-                tag: "t".to_owned(),
-                ..Add::default()
-            }),
-        );
-        add.await.unwrap();
+        let add = Add {
+            n: index,
+            tag: "t".to_owned(),
+            ..Add::default()
+        };
+        caller.actor(&id).request("add", Json(add)).await.unwrap();
     }
-    let find = |node: &Node| -> serde_json::Value {
-        let output = spotlane(&[
-            "find",
-            "actor",
-            "counter 3",
-            "--json",
-            "--admin",
-            &node.admin,
-        ]);
-        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-        serde_json::from_str(&out(&output)).unwrap()
-    };
-    let owner = find(&nodes[0])["node"].as_str().unwrap().to_owned();
-    let (from, to) = if owner == "a" {
-        (&nodes[0], &nodes[1])
-    } else {
-        (&nodes[1], &nodes[0])
-    };
+}
 
-    // The wrong node says which is the right one; the right one moves it.
+async fn nothing_is_missing(caller: &Host) {
+    for index in 0..8 {
+        let counter = caller.actor(format!("counter {index}"));
+        let log = counter.request("log", Json(Log::default()));
+        let Json(tags): Json<Vec<String>> = log.reply().await.unwrap();
+        assert_eq!(tags, ["t"]);
+    }
+}
+
+fn owner_of(id: &str, asked: &Node) -> String {
+    let output = spotlane(&["find", "actor", id, "--json", "--admin", &asked.admin]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let found: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    found["node"].as_str().unwrap().to_owned()
+}
+
+/// The wrong node says which is the right one; the right one moves it.
+fn operators_move(id: &str, from: &Node, to: &Node) {
     let relocate = |node: &Node| {
-        spotlane(&[
-            "relocate",
-            "actor",
-            "counter 3",
-            "--to",
-            &to.name,
-            "--admin",
-            &node.admin,
-        ])
+        let admin = ["--admin", &node.admin];
+        spotlane(&[&["relocate", "actor", id, "--to", &to.name], &admin[..]].concat())
     };
     let refused = relocate(to);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        err(&refused).contains(&format!("lives on {}", from.name)),
-        "{}",
-        err(&refused)
-    );
+    let says = format!("lives on {}", from.name);
+    assert!(err(&refused).contains(&says), "{}", err(&refused));
     let moved = relocate(from);
     assert_eq!(moved.status.code(), Some(0), "{}", err(&moved));
-    assert_eq!(find(&nodes[0])["node"], to.name.as_str());
-    let add = caller.actor("counter 3").request(
-        "add",
-        Json(Add {
-            n: 4,
-            ..Add::default()
-        }),
-    );
-    let Json(Added { total, node }) = add.reply().await.unwrap();
-    assert_eq!((total, node), (7, to.name.clone()));
+    assert_eq!(owner_of(id, from), to.name);
+}
 
+fn operators_drain(from: &Node, to: &Node) {
     let drained = spotlane(&["drain", "--admin", &from.admin]);
-    assert_eq!(
-        drained.status.code(),
-        Some(0),
-        "{} {}",
-        err(&drained),
-        from.log()
-    );
+    let code = drained.status.code();
+    assert_eq!(code, Some(0), "{} {}", err(&drained), from.log());
     assert_eq!(from.status()["actors"], 0);
     assert_eq!(from.status()["state"], "relocated");
     assert_eq!(from.get("/readyz").0, 503);
     assert_eq!(to.status()["actors"], 8);
     let (code, metrics) = from.get("/metrics");
     assert_eq!(code, 200);
-    assert!(
-        metrics.contains("zlink_relocation_interruption_bucket"),
-        "{metrics}"
-    );
+    let figure = "zlink_relocation_interruption_bucket";
+    assert!(metrics.contains(figure), "{metrics}");
 
     // Nobody is left who could take them.
     let blocked = spotlane(&["drain", "--seconds", "2", "--admin", &to.admin]);
     assert_eq!(blocked.status.code(), Some(1));
-    assert!(
-        err(&blocked).contains("8 objects are still there"),
-        "{}",
-        err(&blocked)
-    );
-    for index in 0..8 {
-        let log = caller
-            .actor(format!("counter {index}"))
-            .request("log", Json(Log::default()));
-        let Json(tags): Json<Vec<String>> = log.reply().await.unwrap();
-        assert_eq!(tags, ["t"]);
+    let says = "8 objects are still there";
+    assert!(err(&blocked).contains(says), "{}", err(&blocked));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_find_move_and_drain() {
+    let redis = Server::start().unwrap();
+    let folder = Folder::new();
+    let nodes = ["a", "b"].map(|name| Node::start(&folder, name, &config(name, &redis)));
+    let caller = caller(&redis, Settings::default()).await;
+    let patience = Duration::from_secs(20);
+    caller.wait_for_peers(2, patience).await.unwrap();
+    for node in &nodes {
+        eventually(|| peers(node), |peers| peers.len() == 2);
     }
+    populate(&caller).await;
+    let owner = owner_of("counter 3", &nodes[0]);
+    let from = nodes.iter().find(|node| node.name == owner).unwrap();
+    let to = nodes.iter().find(|node| node.name != owner).unwrap();
+    operators_move("counter 3", from, to);
+    let add = Add {
+        n: 4,
+        ..Add::default()
+    };
+    let added = caller.actor("counter 3").request("add", Json(add));
+    let Json(Added { total, node }) = added.reply().await.unwrap();
+    assert_eq!((total, node), (7, to.name.clone()));
+    operators_drain(from, to);
+    nothing_is_missing(&caller).await;
     caller.shutdown(None).await;
 }

@@ -33,14 +33,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits
-        .chunks(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect()
+    spotlane_types::hex::decode(text).unwrap()
 }
 
 /// The vectors write NUL as an escape of their own.

@@ -16,6 +16,10 @@ use crate::identity::{ActorRoute, BindingToken, CallId};
 
 /// The stages of one Actor in a session. No slot: not bound.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a slot is bound nearly all the time, and a relay follows no pointer to it"
+)]
 pub(super) enum Slot {
     /// A bind waits for its answer.
     Binding(Box<Binding>),

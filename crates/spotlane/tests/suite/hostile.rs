@@ -310,6 +310,20 @@ async fn send(link: &PeerLink, record: Record) {
     link.send(record, Some(PATIENCE)).await.unwrap();
 }
 
+/// Waits until no queue is left of the moves of an Actor that never was: then every command 40 is done with.
+async fn ghost_is_gone(host: &Host) {
+    let missing = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match text(host, "ghost", "log").await {
+                Err(error) if error.kind() == ErrorKind::NotFound => return,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
+                Ok(log) => panic!("a ghost answers: {log}"),
+            }
+        }
+    });
+    missing.await.unwrap();
+}
+
 /// RL-5, RL-353, WR-51, TGT-6, TGT-9, TGT-32, TGT-37, SRC-32: nothing of it changes anything, and nothing of it stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_moves_change_nothing() {
@@ -369,17 +383,7 @@ async fn forged_moves_change_nothing() {
             }
         }
     }
-    // A command 40 of everything that was sent is done with when its queue is gone.
-    let missing = tokio::time::timeout(PATIENCE, async {
-        loop {
-            match text(&a, "ghost", "log").await {
-                Err(error) if error.kind() == ErrorKind::NotFound => return,
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
-                Ok(log) => panic!("a ghost answers: {log}"),
-            }
-        }
-    });
-    missing.await.unwrap();
+    ghost_is_gone(&a).await;
     assert_eq!(add(&a, "c", 1).await.unwrap(), "6");
     assert_eq!(text(&a, "c", "place").await.unwrap(), "a");
     let status = a.status();

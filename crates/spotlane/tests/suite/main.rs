@@ -1,6 +1,7 @@
 //! Hosts as an application sees them: on real sockets, with the stores in memory.
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "helpers of tests are not covered by the setting"
 )]
