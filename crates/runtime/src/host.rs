@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::JobQueueStatus;
-use spotlane_location::Resolved;
 use spotlane_types::count::ApplicationVersion;
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::{ActorId, Endpoint, MeshName, NodeRid};
@@ -13,7 +12,7 @@ use spotlane_types::id::{ActorId, Endpoint, MeshName, NodeRid};
 use crate::actor::{Actor, ActorRef};
 use crate::builder::HostBuilder;
 use crate::calls::{ActorHandle, Caller};
-use crate::core::{Core, actor_key};
+use crate::core::Core;
 use crate::create::{CreateCall, Mode};
 use crate::destroy;
 use crate::error::Error;
@@ -312,29 +311,24 @@ impl Actors {
         )
     }
 
-    /// Where a ready Actor is; `None` when there is none or it is not ready (RL-90 to RL-95). Reads the store.
+    /// Where a ready Actor is; `None` when there is none, or it is being created or closed (RL-90 to RL-95). Reads the
+    /// store, and waits while the Actor is between two owners (RL-365).
     ///
     /// # Errors
-    /// `InvalidOperation` for an illegal id; `Unavailable` when the store does not answer.
+    /// `InvalidOperation` for an illegal id; `Unavailable` when the store does not answer; `DeadlineExceeded` when a move
+    /// took longer than the default request timeout.
     pub async fn find(&self, id: impl AsRef<str>) -> Result<Option<ActorRef>, Error> {
         let id = ActorId::new(id.as_ref())?;
         let deadline = self
             .core
             .deadline(self.core.settings.all.default_request_timeout);
-        let found = self
-            .core
-            .repository
-            .find(&actor_key(&id), deadline.location())
-            .await?;
-        Ok(match found {
-            Resolved::Ready(route) => Some(ActorRef {
-                id,
-                generation: route.tenure.object_generation,
-                mesh: route.mesh_name,
-                node: route.tenure.node_rid,
-            }),
-            Resolved::Missing | Resolved::NotReady => None,
-        })
+        let ready = crate::resolve::ready(&self.core, &id, &deadline).await?;
+        Ok(ready.map(|route| ActorRef {
+            id,
+            generation: route.tenure.object_generation,
+            mesh: route.mesh_name,
+            node: route.tenure.node_rid,
+        }))
     }
 
     /// Destroys exactly this incarnation, wherever it is, after the work that it accepted; `false` when it is gone

@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use spotlane_location::Resolved;
 use spotlane_location::authority::Authority;
-use spotlane_location::cache::Tenure;
+use spotlane_location::cache::{Route, Tenure};
+use spotlane_location::{ObjectState, Resolved};
 use spotlane_types::id::{ActorId, NodeRid};
 
 use crate::clock::{Deadline, backoff};
@@ -117,6 +117,29 @@ async fn why_not(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<Optio
             Resolved::NotReady => Ok(None),
             Resolved::Ready(route) => Ok(Some(route.tenure)),
         },
+    }
+}
+
+/// The route to a ready Actor, by the store alone; waits while it is between two owners (RL-365).
+///
+/// # Errors
+/// The store does not answer, or the deadline has passed.
+pub(crate) async fn ready(
+    core: &Core,
+    id: &ActorId,
+    deadline: &Deadline,
+) -> Result<Option<Box<Route>>, Error> {
+    let key = actor_key(id);
+    let mut attempt = 0;
+    loop {
+        let standing = core.repository.standing(&key, deadline.location()).await?;
+        match standing.map(|standing| standing.state) {
+            Some(ObjectState::Ready(route)) => return Ok(Some(route)),
+            None | Some(ObjectState::Creating | ObjectState::Closing) => return Ok(None),
+            Some(ObjectState::Moving) => {}
+        }
+        pause(deadline, attempt).await?;
+        attempt = attempt.saturating_add(1);
     }
 }
 

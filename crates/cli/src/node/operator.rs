@@ -144,11 +144,15 @@ impl Node for Operator {
 
     async fn relocate(&self, object: &ObjectName, to: &str) -> Result<Location, Refusal> {
         let target = self.node(to)?;
-        let id = only_actors(object)?;
-        if let Err(error) = self.host.relocate(id, &target).await {
+        let before = self.find(object).await?;
+        if let Err(error) = self.host.relocate(only_actors(object)?, &target).await {
             return Err(self.not_moved(object, error).await);
         }
-        self.find(object).await
+        // RL-210: the actor has left for good; the row names its new owner a moment later.
+        Ok(Location {
+            node: to.to_owned(),
+            ..before
+        })
     }
 
     async fn drain(&self, limit: Duration) -> Result<Drained, Refusal> {

@@ -149,7 +149,7 @@ fn operators_move(id: &str, from: &Node, to: &Node) {
     assert!(err(&refused).contains(&says), "{}", err(&refused));
     let moved = relocate(from);
     assert_eq!(moved.status.code(), Some(0), "{}", err(&moved));
-    assert_eq!(owner_of(id, from), to.name);
+    eventually(|| owner_of(id, from), |owner| *owner == to.name);
 }
 
 fn operators_drain(from: &Node, to: &Node) {

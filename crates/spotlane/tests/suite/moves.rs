@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use spotlane::prelude::*;
 use spotlane::{BlockReason, RelocateMode, RelocateOutcome, Shutdown};
+use spotlane_store_memory::{FaultControl, FaultStore};
 
-use crate::app::{self, Counter, Shared, Stores, add, host, text};
+use crate::app::{self, Counter, Shared, Stores, add, builder, host, text};
 use crate::two_hosts::connect;
 
 /// Two hosts, and a counter `c` that lives on the first.
@@ -331,4 +332,30 @@ async fn a_blocked_host_serves_on() {
     assert_eq!(done.outcome, RelocateOutcome::Blocked(reason));
     assert_eq!(a.state(), HostState::Serving);
     assert_eq!(text(&b, "c", "place").await.unwrap(), "a");
+}
+
+/// RL-90, RL-365: who looks while an Actor is between two owners waits, and is never told that there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_actor_that_moves_is_never_missing() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    a.actors().create::<Counter>("c").await.unwrap();
+    let control = FaultControl::new();
+    let slow = FaultStore::new(stores.location.clone(), control.clone());
+    let b = builder("b", &stores, &Shared::default()).location_store(slow);
+    let b = b.start().await.unwrap();
+    connect(&[&a, &b]).await;
+    // Each write of the target takes its time, so the row stands between two owners for a while.
+    control.delay_every(Duration::from_millis(20));
+    a.relocate("c", b.node_id()).await.unwrap();
+    let moved = tokio::time::timeout(Duration::from_secs(10), async {
+        loop {
+            let found = a.actors().find("c").await.unwrap();
+            if found.expect("it only moves").node() == b.node_id() {
+                return;
+            }
+        }
+    });
+    moved.await.unwrap();
+    assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
 }
