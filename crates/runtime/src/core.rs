@@ -118,11 +118,7 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) jobs: JobQueue,
     pub(crate) repository: Repository<BoxedStore, HostTiming>,
-    /// For cold activations and terminal results; a move never uses it (RL-121).
-    #[expect(
-        dead_code,
-        reason = "its users come with Instance Spots; its presence is checked at the start"
-    )]
+    /// For the answers of moved requests (RL-263); the payload of a move never goes there (RL-121).
     pub(crate) relocation_store: Option<BoxedRelocation>,
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,

@@ -146,6 +146,7 @@ impl Host {
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
             jobs: core.jobs.status(),
+            pending_requests: core.pending.len(),
             handlers_failed: core.engine.stats().handlers_failed(),
             handlers_panicked: core.engine.stats().handlers_panicked(),
         }
@@ -268,6 +269,8 @@ pub struct HostStatus {
     pub admits_work: bool,
     /// The jobs that wait for a handler.
     pub jobs: JobQueueStatus,
+    /// Requests to other nodes that wait for their answers, at most 4,096; more wait for a place (EX-273).
+    pub pending_requests: usize,
     /// Handlers that returned an error outside of a request.
     pub handlers_failed: u64,
     /// Handlers that panicked.

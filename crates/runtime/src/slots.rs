@@ -167,8 +167,8 @@ pub(crate) struct Live {
     right: AtomicU8,
     /// Says that a Join has given the right back.
     freed: Notify,
-    /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
-    /// that nobody changes any more.
+    /// The right to change the row: held from the restore of an arriving Actor until the row says that it is open here, by
+    /// whoever writes into it after that, and by a move away from its first read to its end.
     pub(crate) book: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
 
+mod book;
 mod emit;
 mod follow;
 mod freeze;
@@ -10,6 +11,7 @@ mod inbox;
 mod links;
 mod moving;
 mod pending;
+mod replies;
 mod rows;
 mod source;
 mod target;
@@ -183,7 +185,7 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
             }
         }
         Record::ReplyRelay(relay) => take_relay(core, link, relay),
-        Record::ReplyRelayAck(ack) => take_confirmation(core, &ack),
+        Record::ReplyRelayAck(ack) => take_confirmation(core, link, &ack),
         other => return Some(other),
     }
     None

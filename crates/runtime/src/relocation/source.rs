@@ -19,17 +19,16 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
-use spotlane_types::count::{ParticipantId, RelaySequence};
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::follow::{self, FollowRoute};
 use super::inbox::{Inbox, Input};
+use super::replies::{MoveContext, Number, Place};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
@@ -73,6 +72,7 @@ pub(super) fn start(
     live: Arc<Live>,
     target: NodeRid,
     plan: Box<MovePlan>,
+    book: OwnedMutexGuard<()>,
     join: Option<JoinData>,
 ) -> oneshot::Receiver<Result<(), MoveFailure>> {
     let (finished, result) = oneshot::channel();
@@ -105,6 +105,7 @@ pub(super) fn start(
         join,
         finished: Some(finished),
         failed: None,
+        _book: book,
         core: Arc::clone(core),
         live,
         unit,
@@ -144,6 +145,8 @@ struct Driver {
     finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
     /// Why the move of a Join fails, until the driver ends.
     failed: Option<MoveFailure>,
+    /// The right to change the row, which keeps the version that the commit will compare.
+    _book: OwnedMutexGuard<()>,
 }
 
 impl Driver {
@@ -522,8 +525,8 @@ impl Driver {
     }
 
     fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
-        let context = freeze::MoveContext(self.context());
-        let Some(message) = freeze::thaw(&self.core, &context, record) else {
+        let context = self.context();
+        let Some(message) = freeze::thaw(&self.core, &context, Place::Relayed, record) else {
             return;
         };
         match self.core.slots.get(self.live.unit.id()) {
@@ -532,13 +535,12 @@ impl Driver {
         }
     }
 
-    fn context(&self) -> ReplyRelayContext {
-        ReplyRelayContext::MaintenanceRelocation {
+    fn context(&self) -> MoveContext {
+        MoveContext {
             relocation: self.plan.identity.relocation,
-            target_attempt_generation: self.plan.identity.attempt,
+            attempt: self.plan.identity.attempt,
             coordinator: self.plan.identity.coordinator.clone(),
-            participant_id: ParticipantId::MIN,
-            sequence: RelaySequence::MIN,
+            replies: None,
         }
     }
 
@@ -565,8 +567,8 @@ impl Driver {
         for request in requests {
             let key = (request.operation_id, request.reply_route);
             let error = Error::unavailable("the actor was lost on its way to another node");
-            let context = self.context();
-            pending::end_call(&self.core, &request.source, key, context, None, Err(error));
+            let context = self.context().of(Number::FIRST);
+            pending::end_call(&self.core, &request.source, key, &context, Err(error));
         }
     }
 

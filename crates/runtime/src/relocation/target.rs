@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
-use spotlane_location::LocationError;
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
@@ -15,23 +14,20 @@ use spotlane_relocation::target::{
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::{ParticipantId, RelaySequence};
 use spotlane_types::id::{ActorId, StableType};
-use spotlane_types::kind::RelocationPhase;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
 use super::inbox::{Inbox, Input};
+use super::replies::{MoveContext, Place};
 use super::source::submit;
-use super::{emit, freeze, rows};
+use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
-use crate::clock::backoff;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
@@ -99,7 +95,7 @@ struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
-    /// Keeps moves away from the row until it is steady.
+    /// Keeps moves away from the row until it says that the Actor is open here.
     book: OwnedMutexGuard<()>,
 }
 
@@ -200,7 +196,7 @@ struct Driver {
     machine: Target<Box<Message>>,
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
-    context: Option<freeze::MoveContext>,
+    context: Option<MoveContext>,
     /// The restore or commit that an answer is awaited for.
     attempt: Attempt,
     /// The row as it was read last, or written by the commit.
@@ -311,14 +307,12 @@ impl Driver {
         };
         // RL-139: a move that is on its way keeps its name.
         if self.is_nothing_here() {
-            let context = ReplyRelayContext::MaintenanceRelocation {
+            self.context = Some(MoveContext {
                 relocation: prepare.relocation,
-                target_attempt_generation: prepare.target_attempt_generation,
+                attempt: prepare.target_attempt_generation,
                 coordinator: prepare.coordinator.clone(),
-                participant_id: ParticipantId::MIN,
-                sequence: RelaySequence::MIN,
-            };
-            self.context = Some(freeze::MoveContext(context));
+                replies: Some(Arc::default()),
+            });
         }
         true
     }
@@ -543,24 +537,15 @@ impl Driver {
         tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
     }
 
-    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. Until then look-ups wait and
-    /// moves away too.
+    /// RL-365: look-ups and moves away wait for `activated`; `completed` gates nothing (RL-26).
     fn record_activated(&mut self) {
-        let (Some(live), Some(book)) = (self.live.clone(), self.book.take()) else {
-            return;
-        };
-        let core = Arc::clone(&self.core);
-        self.core.tasks.spawn(async move {
-            for phase in [RelocationPhase::Activated, RelocationPhase::Completed] {
-                let mut attempt = 0;
-                while let Err(error) = record(&core, &live, phase).await {
-                    tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
-                    tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
-                    attempt = attempt.saturating_add(1);
-                }
-            }
-            drop(book);
-        });
+        let (live, right) = (self.live.clone(), self.book.take());
+        if let (Some(live), Some(right), Some(context)) = (live, right, self.context.clone()) {
+            let core = Arc::clone(&self.core);
+            self.core
+                .tasks
+                .spawn(book::keep(core, live, context, right));
+        }
     }
 
     /// A message that no unit holds: to whatever stands in the object's place, unless that is this queue itself.
@@ -574,7 +559,7 @@ impl Driver {
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
-        if let Some(message) = freeze::thaw(&self.core, context, record) {
+        if let Some(message) = freeze::thaw(&self.core, context, Place::Relayed, record) {
             redispatch(&self.core, &self.id, message);
         }
     }
@@ -613,42 +598,27 @@ impl Driver {
     }
 }
 
-/// Writes one phase; whatever ends the tenure ends this with it.
-async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), Error> {
-    let Some(row) = live.row() else { return Ok(()) };
-    let payload = rows::at_phase(&row, phase);
-    let held = core.held()?;
-    let until = core
-        .deadline(core.settings.lease.renew_timeout())
-        .location();
-    match core.repository.preserve(&held, &row, &payload, until).await {
-        Ok(row) => live.set_row(row),
-        Err(LocationError::Conflict { .. }) => {
-            // The row has changed or is gone: this tenure is over.
-            tracing::warn!(target: "spotlane::runtime::relocation", %phase, "the row has moved on");
-        }
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
-}
-
 /// Puts one item into the backlog of the closed lane.
 fn push(
     core: &Arc<Core>,
-    context: Option<&freeze::MoveContext>,
+    context: Option<&MoveContext>,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
-    let thaw = |record| context.and_then(|context| freeze::thaw(core, context, record));
+    let Some(context) = context else { return };
+    let thaw = |place, record| freeze::thaw(core, context, place, record);
     match item {
         BacklogItem::Saved(entry) => {
-            if let Some(message) = thaw(entry.record) {
+            context.seen(entry.order);
+            let place = Place::Saved(entry.participant_id, entry.order);
+            if let Some(message) = thaw(place, entry.record) {
                 let bytes = message.payload_bytes();
                 backlog.push_saved(Fifo::Application, Work::Message(message), bytes);
             }
         }
         BacklogItem::Tick(tick) => {
+            context.seen(tick.order);
             // The tick itself is in the queue, so its timer goes on behind it.
             let name = tick.timer_name.as_str();
             if let Some(timer) = timers.iter_mut().find(|timer| *timer.name == *name) {
@@ -665,7 +635,7 @@ fn push(
             backlog.push_saved(Fifo::Application, Work::Tick(tick), 0);
         }
         BacklogItem::Relay(record) => {
-            if let Some(message) = thaw(*record) {
+            if let Some(message) = thaw(Place::Relayed, *record) {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
