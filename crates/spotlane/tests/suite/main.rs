@@ -23,6 +23,7 @@ mod left_behind;
 mod moves;
 mod one_host;
 mod proxy;
+mod returns;
 mod sessions;
 mod stress;
 mod transfer;
