@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::actor::Actor;
 use crate::clock::{HostClock, HostTiming};
+use crate::compute::Processors;
 use crate::core::{Core, Identity, Ids};
 use crate::directory::{self, Directory};
 use crate::error::Error;
@@ -246,6 +247,7 @@ impl HostBuilder {
             state: StateCell::new(),
             shutdown: watch::Sender::new(None),
             shutting_down: AtomicBool::new(false),
+            processors: Processors::new(runtime.clone(), settings.workers),
             tasks: Tasks::new(runtime),
             settings,
         }))

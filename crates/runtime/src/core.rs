@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::cell::Cell;
 use crate::clock::{Deadline, HostClock, HostTiming};
+use crate::compute::Processors;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::lease::OwnLease;
@@ -143,6 +144,7 @@ pub(crate) struct Core {
     pub(crate) shutdown: watch::Sender<Option<Shutdown>>,
     pub(crate) shutting_down: AtomicBool,
     pub(crate) tasks: Tasks,
+    pub(crate) processors: Processors,
 }
 
 impl Core {
@@ -177,6 +179,14 @@ impl Core {
             HostState::Draining | HostState::Stopped => Err(Error::shutting_down()),
             _ => Ok(()),
         }
+    }
+
+    /// What a caller is told whose request lost its object before it was handled: by the end of the host (EX-306), or by
+    /// that of the object (EX-44, EX-112).
+    pub(crate) fn gone(&self) -> Error {
+        self.must_take_messages().err().unwrap_or_else(|| {
+            Error::unavailable("the object moved or ended before the request was handled")
+        })
     }
 
     /// RL-227, EX-314: new objects need a host that serves.

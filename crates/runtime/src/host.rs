@@ -131,6 +131,25 @@ impl Host {
         }
     }
 
+    /// Computes something long off the workers that run handlers, on at most as many threads as the host has workers
+    /// (EX-279). Full, it waits for its turn. Waiting for I/O needs no such call: a handler simply awaits it.
+    ///
+    /// A handler that awaits it keeps its Actor's turn.
+    ///
+    /// # Errors
+    /// `InternalFailure` when `work` panics; `DeadlineExceeded` when it has not ended in time,
+    /// `ShuttingDown` when the runtime ends.
+    ///
+    /// # Cancel safety
+    /// Dropped before `work` began, it never runs; later it runs to its end and its result is dropped.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        timeout: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.core.processors.run(timeout, work).await
+    }
+
     /// What the host counts and is right now.
     pub fn status(&self) -> HostStatus {
         let core = &self.core;

@@ -21,7 +21,7 @@ pub(crate) enum Place {
     Here(Arc<Live>),
     /// To what stands in its place on this host while it moves.
     Moving(Holder),
-    /// To its owner.
+    /// To its owner, whose route and fences are one value (EX-370).
     There(Box<Tenure>),
 }
 

@@ -137,6 +137,11 @@ impl Answer for RelayAnswer {
         self.answer(None, Err(Error::unavailable("the actor has moved on")));
     }
 
+    fn gone(self: Box<Self>) {
+        let gone = self.core.gone();
+        self.answer(None, Err(gone));
+    }
+
     fn route(&self) -> ReplyRouteId {
         self.key.1
     }

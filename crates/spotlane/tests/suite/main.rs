@@ -22,6 +22,7 @@ mod joins;
 mod left_behind;
 mod moves;
 mod one_host;
+mod promises;
 mod proxy;
 mod returns;
 mod sessions;
