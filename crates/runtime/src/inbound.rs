@@ -244,10 +244,10 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
                 Ok(()) => return Flow::Continue,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => {
-                relocation::forward(core, &route, message, Some(&fence));
-                return Flow::Continue;
-            }
+            Some(Slot::Follow) => match relocation::forward(core, id, message, Some(&fence)) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -343,7 +343,10 @@ pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) 
                 Ok(()) => return,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            Some(Slot::Follow) => match relocation::forward(core, id, message, None) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
             None => break,
         };
     }

@@ -56,7 +56,7 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let mut record = Record::from(ActorSend {
+    let record = Record::from(ActorSend {
         operation: core.ids.operation(),
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
@@ -65,7 +65,16 @@ pub(crate) async fn send(
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let node = &tenure.node_rid;
+    submit(core, &tenure.node_rid, record, deadline).await
+}
+
+/// Sends a one-way record, waiting for the connection and for room.
+pub(crate) async fn submit(
+    core: &Core,
+    node: &NodeRid,
+    mut record: Record,
+    deadline: &Deadline,
+) -> Result<(), Error> {
     loop {
         connected(core, node, deadline).await?;
         let left = deadline.left();

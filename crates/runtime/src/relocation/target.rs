@@ -8,12 +8,14 @@ use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
+use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
     OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::{ActorId, StableType};
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
@@ -24,7 +26,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::inbox::{Inbox, Input};
 use super::replies::{MoveContext, Place};
-use super::source::submit;
+use super::source::{SourceUnit, submit};
 use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
@@ -42,9 +44,9 @@ type Event = TargetEvent<Box<Message>>;
 /// An object that comes, or has come, or is remembered.
 pub(crate) struct TargetUnit {
     inbox: Inbox<TargetInput>,
-    /// The follow route that stood in the object's place when its queue was registered; it comes back when nothing comes of
-    /// the move. A leaf lock, taken inside of a change of the slot.
-    replaced: Mutex<Option<Slot>>,
+    /// The earlier move away that stood in the object's place when its queue was registered; it takes messages again when
+    /// nothing comes of this one. A leaf lock, taken inside of a change of the slot.
+    earlier: Mutex<Option<Arc<SourceUnit>>>,
 }
 
 impl std::fmt::Debug for TargetUnit {
@@ -57,6 +59,7 @@ impl std::fmt::Debug for TargetUnit {
 
 enum TargetInput {
     Event(Box<Event>),
+    TenureEnded(AuthorityOwnerGeneration),
     Row(RowRead, Option<Box<ActiveObject>>),
     Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
     Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
@@ -80,8 +83,13 @@ impl TargetUnit {
         self.inbox.push(TargetInput::Event(Box::new(event)));
     }
 
-    fn replaced(&self) -> MutexGuard<'_, Option<Slot>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The object has left or ended here, in that tenure; a later one of it goes on.
+    pub(super) fn tenure_ended(&self, tenure: AuthorityOwnerGeneration) {
+        self.inbox.push(TargetInput::TenureEnded(tenure));
+    }
+
+    fn earlier(&self) -> MutexGuard<'_, Option<Arc<SourceUnit>>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
@@ -136,7 +144,10 @@ pub(super) fn prepared(
             return (slot, ());
         }
         if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
-            *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+            *unit.earlier() = match slot {
+                Some(Slot::Leaving(earlier)) => Some(earlier),
+                _ => None,
+            };
         }
         unit.inbox.open_arrivals();
         (Some(Slot::Arriving(Arc::clone(&unit))), ())
@@ -170,7 +181,7 @@ fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
 fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
     let unit = Arc::new(TargetUnit {
         inbox: Inbox::new(),
-        replaced: Mutex::new(None),
+        earlier: Mutex::new(None),
     });
     let driver = Driver {
         core: Arc::clone(core),
@@ -217,6 +228,11 @@ impl Driver {
         loop {
             while let Some(event) = self.events.pop_front() {
                 let asked = self.look_at(&event);
+                if self.ends_the_tenure(&event) {
+                    let ended = TargetEvent::TenureEnded;
+                    self.machine.on_event(self.now(), ended, &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
                 self.machine.on_event(self.now(), event, &mut effects);
                 self.carry_out(&mut effects).await;
                 if asked && self.is_nothing_here() {
@@ -270,6 +286,8 @@ impl Driver {
     fn take(&mut self, input: TargetInput) {
         let event = match input {
             TargetInput::Event(event) => *event,
+            TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
+            TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
             TargetInput::Row(read, row) => {
                 if row.is_some() {
                     self.row = row;
@@ -315,6 +333,29 @@ impl Driver {
             });
         }
         true
+    }
+
+    /// Whether a command 40 names a later tenure than that of the object here: it has left without this driver hearing of
+    /// it, because the source of its move away has not seen the commit yet (SRC-12, RL-356).
+    fn ends_the_tenure(&self, event: &Event) -> bool {
+        let TargetEvent::Prepare { prepare, .. } = event else {
+            return false;
+        };
+        let RelocationObject::Actor {
+            expected_authority_owner_generation: ends,
+            ..
+        } = &prepare.object
+        else {
+            return false;
+        };
+        self.machine.stage() == TargetStage::TargetOpen
+            && self.tenure().is_some_and(|here| ends.is_after(here))
+    }
+
+    /// The tenure of the Actor that is open here, or was.
+    fn tenure(&self) -> Option<AuthorityOwnerGeneration> {
+        let live = self.live.as_ref()?;
+        Some(live.unit.tenure().authority_owner_generation)
     }
 
     async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
@@ -466,15 +507,20 @@ impl Driver {
         for item in items {
             push(&self.core, self.context.as_ref(), backlog, timers, item);
         }
-        let unit = &self.unit;
-        self.core.slots.change(&self.id, |_| {
+        let (core, unit, id) = (&self.core, &self.unit, &self.id);
+        core.slots.change(id, |_| {
             for message in unit.inbox.close_arrivals() {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
-            *unit.replaced() = None;
+            *unit.earlier() = None;
+            core.moves.following.came_back(id);
             (Some(Slot::Live(Arc::clone(live))), ())
         });
+        if let Some(earlier) = core.moves.source_of(id) {
+            // An earlier move away whose commit was not seen: what its sealed lane holds is for this tenure.
+            earlier.push(SourceEvent::CommitHint);
+        }
     }
 
     /// RL-50, RL-70: the completion of a Join runs on the closed lane, before the first saved item. An Entry Spot has no
@@ -581,10 +627,13 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn give_the_place_back(&mut self, arrivals: Vec<Box<Message>>) {
-        let unit = &self.unit;
+        let (unit, following) = (&self.unit, &self.core.moves.following);
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
-                (unit.replaced().take(), unit.inbox.close_arrivals())
+                let earlier = unit.earlier().take().filter(|earlier| earlier.takes());
+                let follow = || following.target(&self.id).map(|_| Slot::Follow);
+                let back = earlier.map(Slot::Leaving).or_else(follow);
+                (back, unit.inbox.close_arrivals())
             }
             // Who has seen the queue before something else took its place looks again (RL-170).
             other => (other, unit.inbox.close_arrivals()),
