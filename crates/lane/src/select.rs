@@ -7,10 +7,11 @@ use crate::carrier::{Exit, Mode};
 use crate::core::{
     ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
 };
-use crate::drive::{Begin, Desk, Pick};
+use crate::desk::Desk;
+use crate::drive::{Begin, Pick};
 use crate::host::GateTurn;
 use crate::owner::Owner;
-use crate::queue::{BarrierRun, Entry};
+use crate::queue::{BarrierRun, Entry, Work};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
@@ -18,13 +19,14 @@ use crate::turn::{Turn, TurnKind};
 impl<O: Owner> Core<O> {
     pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
         let mut junk = None;
+        let mut continued = None;
         let mut inner = self.inner.lock();
         match inner.run {
             Run::Ready if !kept => {}
             // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
             Run::Running if kept => {
                 let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
-                desk.slice_start = start.unwrap_or(desk.now);
+                continued = Some(start);
             }
             Run::Parked if !kept => {
                 inner.run = Run::Running;
@@ -39,7 +41,6 @@ impl<O: Owner> Core<O> {
                 return Begin::Nothing;
             }
         }
-        let fresh = !kept;
         inner.run = Run::Running;
         inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
         turn.owner = inner.owner.take();
@@ -55,8 +56,9 @@ impl<O: Owner> Core<O> {
             drop(junk);
             return Begin::Nothing;
         }
-        if fresh {
-            desk.start_slice(self, turn.batch.len());
+        match continued {
+            None => desk.start_slice(self, turn.batch.len()),
+            Some(start) => desk.continue_slice(self, start),
         }
         Begin::Go
     }
@@ -67,15 +69,13 @@ impl<O: Owner> Core<O> {
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
         desk: &mut Desk<O>,
-        cut: bool,
-        served: &mut u64,
     ) -> Option<Pick<O>> {
         let signals = self.signals.load(Ordering::Acquire);
-        if signals & ATTENTION == 0 && !cut {
+        if signals & ATTENTION == 0 && !desk.cut {
             // Room is handed to waiters in portions, so that the two sides do not wake each other for
             // every single item; at the latest when the entries in hand are used up.
-            if signals & WAITING != 0 && *served >= self.kind.serve_after {
-                *served = 0;
+            if signals & WAITING != 0 && desk.served >= self.kind.serve_after {
+                desk.served = 0;
                 self.serve();
             }
             match turn.batch.pop_front() {
@@ -91,7 +91,7 @@ impl<O: Owner> Core<O> {
             // The entries in hand are used up. With nothing but plain work around there are two ways.
             let mut inner = self.inner.lock();
             if inner.ext.is_none() && inner.calm() {
-                *served = 0;
+                desk.served = 0;
                 if inner.app.is_empty() {
                     inner.burst = 0;
                     let large = Self::hand_back(&mut inner, turn);
@@ -116,8 +116,8 @@ impl<O: Owner> Core<O> {
                 }
             }
         }
-        *served = 0;
-        self.pick_slowly(turn, desk, cut)
+        desk.served = 0;
+        self.pick_slowly(turn, desk)
     }
 
     /// Gives room that became free to those who wait for it.
@@ -137,7 +137,6 @@ impl<O: Owner> Core<O> {
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
         desk: &mut Desk<O>,
-        cut: bool,
     ) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
@@ -149,7 +148,7 @@ impl<O: Owner> Core<O> {
                 self.signals.fetch_and(!WAITING, Ordering::SeqCst);
             }
         }
-        if Self::must_leave(&mut inner, turn, cut, &mut after) {
+        if Self::must_leave(&mut inner, turn, desk.cut, &mut after) {
             drop(inner);
             after.run(self);
             return None;
@@ -166,7 +165,8 @@ impl<O: Owner> Core<O> {
             Choice::Barrier => {
                 let ext = inner.ext();
                 ext.barrier = BarrierRun::Running;
-                ext.barriers.pop_front().map(Pick::Barrier)
+                let item = ext.barriers.pop_front();
+                item.map(|item| Pick::Work(Work::one_way(item), TurnKind::Barrier))
             }
             Choice::Lifecycle => match inner.ext().lifecycle.pop_front() {
                 Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Lifecycle)),
