@@ -1,12 +1,11 @@
 //! What a carrier keeps on its desk from one gate to the next: the entries in hand, and how it knows
 //! the time without asking for it at every message (EX-65, EX-392).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::Core;
+use crate::entries::Entries;
 use crate::owner::Owner;
-use crate::queue::Entry;
 use crate::time::Monotonic;
 
 /// A worker that counted so many items and gates lets the other tasks of its thread run.
@@ -18,7 +17,7 @@ const STRIDE_MAX: u32 = 8;
 
 /// What a carrier keeps between slices.
 pub(crate) struct Desk<O: Owner> {
-    pub(crate) batch: VecDeque<Entry<O>>,
+    pub(crate) batch: Entries<O>,
     /// The budget of the slice is used up (EX-65).
     pub(crate) cut: bool,
     /// Items of this slice since room was handed to those who wait for it.
@@ -41,7 +40,7 @@ pub(crate) struct Desk<O: Owner> {
 impl<O: Owner> Desk<O> {
     pub(crate) fn new() -> Self {
         Self {
-            batch: VecDeque::new(),
+            batch: Entries::new(),
             cut: false,
             served: 0,
             spent: 0,
@@ -97,15 +96,14 @@ impl<O: Owner> Desk<O> {
         self.now = core.shared().clock.now();
         self.spent = self.spent.saturating_add(self.since);
         self.since = 0;
-        if std::mem::take(&mut self.rested) {
+        let rested = std::mem::take(&mut self.rested);
+        if rested {
             self.busy_since = self.now;
-        } else {
-            let short = self.now.since(before) < core.kind.limits.owner_time_budget / 64;
-            self.stride = if short {
-                (self.stride * 2).min(STRIDE_MAX)
-            } else {
-                1
-            };
+        }
+        if self.now.since(before) < core.kind.limits.owner_time_budget / 64 {
+            self.stride = (self.stride * 2).min(STRIDE_MAX);
+        } else if !rested {
+            self.stride = 1;
         }
         if std::mem::take(&mut self.unread) {
             self.slice_start = self.now;
@@ -128,7 +126,7 @@ impl<O: Owner> Desk<O> {
         self.served = 0;
         self.unread = false;
         if self.rested {
-            if entries == 1 && self.stride == STRIDE_MAX {
+            if entries == 1 && self.stride > 1 {
                 // Handlers proved short and there is one item: most likely nobody will want to know.
                 self.unread = true;
             } else {

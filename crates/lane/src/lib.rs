@@ -47,6 +47,7 @@ mod core;
 mod desk;
 mod drive;
 mod engine;
+mod entries;
 mod error;
 mod gate;
 mod here;

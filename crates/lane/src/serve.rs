@@ -15,26 +15,24 @@ use crate::carrier::{Mode, Seat};
 use crate::core::Core;
 use crate::desk::Desk;
 use crate::drive::{Pick, pause};
-use crate::error::{AskError, HandlerError};
+use crate::error::AskError;
 use crate::host::GateHost;
 use crate::owner::Owner;
-use crate::queue::{QueuedTick, Work};
+use crate::queue::{Entry, QueuedTick, Work};
 use crate::reply::Reply;
-use crate::timer::{Tick, TickEnd, TickOutcome};
+use crate::timer::{TickEnd, TickOutcome};
 use crate::turn::{Turn, TurnKind};
 
-/// The terminal that the item in hand has not had yet.
+/// The terminal that the handler in progress owes.
 pub(crate) enum Owed<O: Owner> {
+    /// No handler is in progress.
     Nothing,
     /// Of an item: its answer, if somebody asked.
-    Item(Option<Reply<Result<O::Reply, AskError>>>),
-    Tick(TickEnd),
+    Item(Reply<Result<O::Reply, AskError>>),
+    Tick(Box<TickEnd>),
 }
 
 type Panic = Box<dyn Any + Send>;
-
-/// What a handler ended with: its result, or the text of its panic.
-type Caught<T> = Result<Result<T, HandlerError>, String>;
 
 /// Runs turns until the gate is let go or handed on.
 pub(crate) async fn serve<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) {
@@ -53,7 +51,7 @@ pub(crate) async fn serve<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) 
         if turn.owner.is_none() {
             regain(seat, turn).await;
         }
-        end_panicked(turn, message);
+        end_badly(turn, AskError::Panicked { message });
         release(turn);
         desk.count_item(core);
     }
@@ -61,27 +59,37 @@ pub(crate) async fn serve<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) 
 
 async fn turns<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) {
     let (core, seat) = (turn.core, turn.seat);
-    while let Some(pick) = next(core, turn, desk) {
-        match pick {
-            Pick::Work(work, kind) => {
-                turn.kind = kind;
-                if let Some(item) = take_up(turn, work) {
-                    let result = O::handle(turn, item).await;
-                    if turn.owner.is_none() {
-                        regain(seat, turn).await;
-                    }
-                    end_item(turn, Ok(result));
-                }
+    loop {
+        let work = match core.plain(turn, desk) {
+            Some(Entry::Work(work)) => {
+                turn.number += 1;
+                turn.kind = TurnKind::Application;
+                work
             }
-            Pick::Tick(queued) => {
-                turn.kind = TurnKind::Tick;
-                if let Some(tick) = take_up_tick(turn, *queued) {
-                    let result = O::on_tick(turn, tick).await;
-                    if turn.owner.is_none() {
-                        regain(seat, turn).await;
-                    }
-                    end_tick(turn, Ok(result));
+            entry => match next(core, turn, desk, entry) {
+                Some(Pick::Work(work, kind)) => {
+                    turn.kind = kind;
+                    work
                 }
+                Some(Pick::Tick(queued)) => {
+                    tick(turn, *queued).await;
+                    release(turn);
+                    if desk.count_item(core) && desk.wants_pause() {
+                        pause(desk, seat).await;
+                    }
+                    continue;
+                }
+                None => return,
+            },
+        };
+        if let Some(item) = take_up(turn, work) {
+            let result = O::handle(turn, item).await;
+            if turn.owner.is_none() {
+                regain(seat, turn).await;
+            }
+            match result {
+                Ok(value) => end_well(turn, value),
+                Err(error) => end_badly(turn, AskError::Failed(error)),
             }
         }
         release(turn);
@@ -96,12 +104,13 @@ fn next<O: Owner>(
     core: &Arc<Core<O>>,
     turn: &mut Turn<'_, O>,
     desk: &mut Desk<O>,
+    entry: Option<Entry<O>>,
 ) -> Option<Pick<O>> {
     if turn.gate.is_some() {
         // A turn at the gate of another lane is for one item (EX-23).
         return turn.ticket.take();
     }
-    let pick = core.pick(turn, desk)?;
+    let pick = core.pick(turn, desk, entry)?;
     turn.number += 1;
     Some(pick)
 }
@@ -119,7 +128,7 @@ fn take_up<O: Owner>(turn: &mut Turn<'_, O>, work: Work<O>) -> Option<O::Item> {
     // EX-121, EX-124: returned immediately before the first instruction of the callback, which takes
     // none from here on.
     drop(permit);
-    if reply.as_ref().is_some_and(Reply::is_unwanted) {
+    if reply.is_unwanted() {
         // EX-330: its caller gave up before the handler began. One terminal, no handler.
         turn.core.shared().stats.cancelled();
         turn.core.shared().guard_drop(item);
@@ -129,70 +138,63 @@ fn take_up<O: Owner>(turn: &mut Turn<'_, O>, work: Work<O>) -> Option<O::Item> {
     Some(item)
 }
 
-/// EX-232: nothing for a tick that was cancelled or registered anew since it was queued.
-fn take_up_tick<O: Owner>(turn: &mut Turn<'_, O>, queued: QueuedTick) -> Option<Tick> {
-    let QueuedTick { mut tick, mut end } = queued;
-    turn.payload_bytes = 0;
-    if !end.begin(&mut tick) {
-        return None;
-    }
-    turn.owed = Owed::Tick(end);
-    Some(tick)
-}
-
 #[inline]
-fn end_item<O: Owner>(turn: &mut Turn<'_, O>, result: Caught<O::Reply>) {
-    let shared = turn.core.shared();
-    count(turn, &result);
-    let ended_well = matches!(result, Ok(Ok(_)));
-    match std::mem::replace(&mut turn.owed, Owed::Nothing) {
-        Owed::Item(Some(reply)) => {
-            let answer = match result {
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(error)) => Err(AskError::Failed(error)),
-                Err(message) => Err(AskError::Panicked { message }),
-            };
-            // A caller that went away does not want it (EX-300, EX-301).
-            if let Some(unwanted) = reply.answer(answer) {
-                shared.guard_drop(unwanted);
-            }
-        }
-        _ => shared.guard_drop(result),
+fn end_well<O: Owner>(turn: &mut Turn<'_, O>, value: O::Reply) {
+    let unwanted = match std::mem::replace(&mut turn.owed, Owed::Nothing) {
+        // A caller that went away does not want it (EX-300, EX-301).
+        Owed::Item(reply) if reply.is_expected() => reply.answer(Ok(value)),
+        _ => Some(Ok(value)),
+    };
+    if std::mem::needs_drop::<O::Reply>() {
+        turn.core.shared().guard_drop(unwanted);
     }
     if !turn.deferred.is_empty() {
-        settle_deferred(turn, ended_well);
+        settle_deferred(turn, true);
     }
 }
 
-fn end_tick<O: Owner>(turn: &mut Turn<'_, O>, result: Caught<()>) {
-    count(turn, &result);
-    let ended_well = matches!(result, Ok(Ok(())));
-    if let Owed::Tick(end) = std::mem::replace(&mut turn.owed, Owed::Nothing) {
-        end.ended(if ended_well {
-            TickOutcome::Completed
-        } else {
-            TickOutcome::Failed
-        });
-    }
-    settle_deferred(turn, ended_well);
-}
-
-/// EX-12: a panic ends its own item, and nothing else.
-fn end_panicked<O: Owner>(turn: &mut Turn<'_, O>, message: String) {
-    if matches!(turn.owed, Owed::Tick(_)) {
-        end_tick(turn, Err(message));
+/// EX-12: the item failed, and nothing else.
+#[cold]
+fn end_badly<O: Owner>(turn: &mut Turn<'_, O>, error: AskError) {
+    let shared = turn.core.shared();
+    if matches!(error, AskError::Panicked { .. }) {
+        shared.stats.panicked();
     } else {
-        end_item(turn, Err(message));
+        shared.stats.failed();
     }
+    let unwanted = match std::mem::replace(&mut turn.owed, Owed::Nothing) {
+        Owed::Item(reply) if reply.is_expected() => reply.answer(Err(error)),
+        Owed::Tick(end) => {
+            end.ended(TickOutcome::Failed);
+            Some(Err(error))
+        }
+        Owed::Item(_) | Owed::Nothing => Some(Err(error)),
+    };
+    shared.guard_drop(unwanted);
+    settle_deferred(turn, false);
 }
 
-#[inline]
-fn count<O: Owner, T>(turn: &Turn<'_, O>, result: &Caught<T>) {
-    match result {
-        Ok(Ok(_)) => {}
-        Ok(Err(_)) => turn.core.shared().stats.failed(),
-        Err(_) => turn.core.shared().stats.panicked(),
+async fn tick<O: Owner>(turn: &mut Turn<'_, O>, queued: QueuedTick) {
+    let QueuedTick { mut tick, mut end } = queued;
+    turn.kind = TurnKind::Tick;
+    turn.payload_bytes = 0;
+    if !end.begin(&mut tick) {
+        // EX-232: cancelled or registered anew since it was queued.
+        return;
     }
+    turn.owed = Owed::Tick(Box::new(end));
+    let result = O::on_tick(turn, tick).await;
+    if turn.owner.is_none() {
+        regain(turn.seat, turn).await;
+    }
+    if let Err(error) = result {
+        end_badly(turn, AskError::Failed(error));
+        return;
+    }
+    if let Owed::Tick(end) = std::mem::replace(&mut turn.owed, Owed::Nothing) {
+        end.ended(TickOutcome::Completed);
+    }
+    settle_deferred(turn, true);
 }
 
 #[cold]
@@ -208,6 +210,15 @@ fn settle_deferred<O: Owner>(turn: &mut Turn<'_, O>, ended_well: bool) {
 /// EX-2, EX-13: the reservation, after reply and barriers and before the gate is let go.
 #[inline]
 fn release<O: Owner>(turn: &Turn<'_, O>) {
+    if turn.kind == TurnKind::Application && turn.gate.is_none() {
+        turn.core.end_application(turn.payload_bytes);
+    } else {
+        release_other(turn);
+    }
+}
+
+#[inline(never)]
+fn release_other<O: Owner>(turn: &Turn<'_, O>) {
     if turn.gate.is_some() {
         // With the claim, in `Core::end_ticket`.
         return;
