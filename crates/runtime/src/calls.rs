@@ -166,7 +166,10 @@ impl SendCall {
             parts,
             timeout,
         } = self.call;
-        let parts = parts?;
+        // Nearly always the owner is known and has room, and then there is nothing to wait for and no timer to start.
+        let Some(parts) = send_now(&core, &caller, parts?)? else {
+            return Ok(());
+        };
         let most = core.settings.all.send_timeout;
         let timeout = timeout.map_or(most, |timeout| timeout.min(most));
         let deadline = core.deadline(timeout);
@@ -306,6 +309,42 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
             Ok(()) => return ended(core, answer).await,
             Err((refusal, work)) => payload = again(core, &live, &refusal, work)?,
         }
+    }
+}
+
+/// As [`send`] without waiting for anything; gives back what found no known owner or no room.
+fn send_now(core: &Core, caller: &Caller, parts: Parts) -> Result<Option<Parts>, Error> {
+    core.must_take_messages()?;
+    let Parts { id, name, payload } = parts;
+    let left = |name, payload| {
+        Ok(Some(Parts {
+            id: id.clone(),
+            name,
+            payload,
+        }))
+    };
+    match resolve::known(core, &id) {
+        Some(Place::There(tenure)) => {
+            match remote::send_now(core, caller, &tenure, name, payload)? {
+                None => Ok(None),
+                Some((name, payload)) => left(name, payload),
+            }
+        }
+        Some(Place::Here(live)) if core.admits() => {
+            let Some(permit) = core.jobs.source().try_reserve() else {
+                return left(name, payload);
+            };
+            let message = local(caller, &name, payload, ReplyTo::NOBODY);
+            let bytes = message.payload_bytes();
+            match live.lane.enqueue_job(permit, Work::Message(message), bytes) {
+                Ok(()) => Ok(None),
+                Err(refused) => match refused.into_item() {
+                    (Work::Message(message), _permit) => left(name, untouched(message)),
+                    _ => Ok(None),
+                },
+            }
+        }
+        _ => left(name, payload),
     }
 }
 

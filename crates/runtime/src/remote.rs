@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spotlane_location::cache::Tenure;
-use spotlane_mesh::{NotSubmitted, RequestError, SendError};
+use spotlane_mesh::{NotSubmitted, Refused, RequestError, SendError};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::id::{ActorId, NodeRid, PacketName};
@@ -47,6 +47,50 @@ pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
     }
 }
 
+fn send_record(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+) -> Result<Record, Error> {
+    Ok(Record::from(ActorSend {
+        operation: core.ids.operation(),
+        message_follow_hop_count: HopCount::MIN,
+        source_actor: caller.reference(),
+        target_actor: fence(tenure)?,
+        bound_session_tail: None,
+        metadata: None,
+        payload: payload.into_wire(name)?,
+    }))
+}
+
+/// Sends a one-way message that finds a connection with room; gives back name and payload of any other.
+///
+/// # Errors
+/// The message cannot be sent at all.
+pub(crate) fn send_now(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+) -> Result<Option<(PacketName, Payload)>, Error> {
+    let record = send_record(core, caller, tenure, name, payload)?;
+    let Err(refused) = core.mesh()?.submit(&tenure.node_rid, record) else {
+        return Ok(None);
+    };
+    match (*refused.record, refused.why) {
+        (Record::ActorSend(send), NotSubmitted::Full { .. } | NotSubmitted::NotConnected) => {
+            Ok(Some(Payload::from_wire(send.payload)))
+        }
+        (record, why) => {
+            let record = Box::new(record);
+            Err(send_error(SendError::Refused(Refused { record, why })))
+        }
+    }
+}
+
 /// Sends a one-way message to its owner. The target is fixed here: nothing is sent again elsewhere (EX-265, RL-156).
 pub(crate) async fn send(
     core: &Core,
@@ -56,15 +100,7 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let mut record = Record::from(ActorSend {
-        operation: core.ids.operation(),
-        message_follow_hop_count: HopCount::MIN,
-        source_actor: caller.reference(),
-        target_actor: fence(&tenure)?,
-        bound_session_tail: None,
-        metadata: None,
-        payload: payload.into_wire(name)?,
-    });
+    let mut record = send_record(core, caller, &tenure, name, payload)?;
     let node = &tenure.node_rid;
     loop {
         connected(core, node, deadline).await?;
