@@ -96,7 +96,7 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
     }
     let tenure = relocation::tenure_of(source);
     let cached = core.cached_route(&tenure.object);
-    let cached = cached.and_then(|route| relocation::route_of(&route.tenure));
+    let cached = cached.and_then(|tenure| relocation::route_of(&tenure));
     match notice::judge(&notice.route, cached.as_ref()) {
         NoticeJudgment::Remove => {
             let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
