@@ -1,10 +1,9 @@
-//! What a carrier keeps on its desk from one gate to the next: the entries in hand, and how it knows
-//! the time without asking for it at every message (EX-65, EX-392).
+//! What a carrier notes from one gate to the next, and how it knows the time without asking for it at
+//! every message (EX-65, EX-392).
 
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::entries::Entries;
 use crate::owner::Owner;
 use crate::time::Monotonic;
 
@@ -16,8 +15,7 @@ const PAUSE_AFTER: Duration = Duration::from_micros(200);
 const STRIDE_MAX: u32 = 8;
 
 /// What a carrier keeps between slices.
-pub(crate) struct Desk<O: Owner> {
-    pub(crate) batch: Entries<O>,
+pub(crate) struct Desk {
     /// The budget of the slice is used up (EX-65).
     pub(crate) cut: bool,
     /// Items of this slice since room was handed to those who wait for it.
@@ -37,10 +35,9 @@ pub(crate) struct Desk<O: Owner> {
     unread: bool,
 }
 
-impl<O: Owner> Desk<O> {
+impl Desk {
     pub(crate) fn new() -> Self {
         Self {
-            batch: Entries::new(),
             cut: false,
             served: 0,
             spent: 0,
@@ -66,7 +63,7 @@ impl<O: Owner> Desk<O> {
     /// It is read after every handler until handlers prove short; then after at most [`STRIDE_MAX`],
     /// so that a message of a few dozen nanoseconds does not pay for a reading (EX-392).
     #[inline]
-    pub(crate) fn count_item(&mut self, core: &Core<O>) -> bool {
+    pub(crate) fn count_item<O: Owner>(&mut self, core: &Core<O>) -> bool {
         self.served += 1;
         self.since += 1;
         if self.since < self.stride {
@@ -91,7 +88,7 @@ impl<O: Owner> Desk<O> {
     }
 
     #[inline(never)]
-    fn read_clock(&mut self, core: &Core<O>) {
+    fn read_clock<O: Owner>(&mut self, core: &Core<O>) {
         let before = self.now;
         self.now = core.shared().clock.now();
         self.spent = self.spent.saturating_add(self.since);
@@ -111,7 +108,7 @@ impl<O: Owner> Desk<O> {
     }
 
     /// The start of the slice, for whoever goes on with it.
-    pub(crate) fn slice_start(&mut self, core: &Core<O>) -> Monotonic {
+    pub(crate) fn slice_start<O: Owner>(&mut self, core: &Core<O>) -> Monotonic {
         if self.unread {
             self.read_clock(core);
         }
@@ -121,7 +118,7 @@ impl<O: Owner> Desk<O> {
     /// A gate is taken from the ready set. The last reading serves as its start as long as it is no
     /// older than the stride allows.
     #[inline]
-    pub(crate) fn start_slice(&mut self, core: &Core<O>, entries: usize) {
+    pub(crate) fn start_slice<O: Owner>(&mut self, core: &Core<O>, entries: usize) {
         self.cut = false;
         self.served = 0;
         self.unread = false;
@@ -138,7 +135,7 @@ impl<O: Owner> Desk<O> {
 
     /// A gate that was never let go comes back from another carrier, which ran one item in it: that
     /// item counts for the slice too (EX-66).
-    pub(crate) fn continue_slice(&mut self, core: &Core<O>, start: Option<Monotonic>) {
+    pub(crate) fn continue_slice<O: Owner>(&mut self, core: &Core<O>, start: Option<Monotonic>) {
         self.served = 0;
         self.unread = false;
         self.read_clock(core);

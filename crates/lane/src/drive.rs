@@ -8,6 +8,7 @@ use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
 use crate::core::{Admission, Core};
 use crate::desk::Desk;
 use crate::engine::Shared;
+use crate::entries::Entries;
 use crate::host::{AnyLane, GateTurn, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{QueuedTick, Work};
@@ -55,6 +56,7 @@ pub(crate) fn new_carrier<O: Owner>(shared: &Arc<Shared>) -> Carrier<Load<O>> {
 
 async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<Option<Load<O>>>>) {
     let mut desk = Desk::new();
+    let mut hand = Entries::new();
     loop {
         // A gate comes from the worker, or the body helps itself: a run of gates of one type costs no
         // hand-over at all.
@@ -69,7 +71,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
         })
         .await;
         loop {
-            drive(&mut desk, &seat, load).await;
+            drive(&mut desk, &mut hand, &seat, load).await;
             if seat.mode() == Mode::Exit {
                 break;
             }
@@ -94,7 +96,7 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
     }
 }
 
-fn next_gate<O: Owner>(desk: &mut Desk<O>, shared: &Arc<Shared>, seat: &Seat) -> Option<Load<O>> {
+fn next_gate<O: Owner>(desk: &mut Desk, shared: &Arc<Shared>, seat: &Seat) -> Option<Load<O>> {
     desk.count_gate();
     let Some(job) = shared.ready.pop(seat.worker()) else {
         seat.set_mode(Mode::Empty);
@@ -118,7 +120,7 @@ fn next_gate<O: Owner>(desk: &mut Desk<O>, shared: &Arc<Shared>, seat: &Seat) ->
 }
 
 /// Lets the other tasks of this thread run, with the gate in hand.
-pub(crate) async fn pause<O: Owner>(desk: &mut Desk<O>, seat: &Seat) {
+pub(crate) async fn pause(desk: &mut Desk, seat: &Seat) {
     desk.rest();
     let mut first = true;
     poll_fn(|_| {
@@ -132,13 +134,18 @@ pub(crate) async fn pause<O: Owner>(desk: &mut Desk<O>, seat: &Seat) {
     seat.set_mode(Mode::Waiting);
 }
 
-async fn drive<O: Owner>(desk: &mut Desk<O>, seat: &Arc<Seat>, load: Load<O>) {
+async fn drive<O: Owner>(
+    desk: &mut Desk,
+    hand: &mut Entries<O>,
+    seat: &Arc<Seat>,
+    load: Load<O>,
+) {
     let core = load.core;
     let mut turn = Turn {
         core: &core,
         seat,
         owner: None,
-        batch: std::mem::take(&mut desk.batch),
+        batch: hand,
         number: 0,
         kind: TurnKind::Application,
         gate: None,
@@ -171,7 +178,6 @@ async fn drive<O: Owner>(desk: &mut Desk<O>, seat: &Arc<Seat>, load: Load<O>) {
             Begin::Nothing => {}
         },
     }
-    desk.batch = turn.batch;
     lost.not();
 }
 

@@ -84,6 +84,12 @@ impl<O: Owner> Entries<O> {
         std::mem::swap(&mut self.rest, &mut other.rest);
     }
 
+    /// The buffer of a queue without entries.
+    pub(crate) fn take_buffer(&mut self) -> VecDeque<Entry<O>> {
+        debug_assert!(self.is_empty(), "only the buffer goes");
+        std::mem::take(&mut self.rest)
+    }
+
     pub(crate) fn into_deque(mut self) -> VecDeque<Entry<O>> {
         if let Some(first) = self.first.take() {
             self.rest.push_front(first);

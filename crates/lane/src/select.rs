@@ -1,5 +1,6 @@
 //! What a driver asks its lane: how to begin, what comes next, and when to let the gate go (EX-61).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::carrier::{Exit, Mode};
@@ -8,7 +9,6 @@ use crate::core::{
 };
 use crate::desk::Desk;
 use crate::drive::{Begin, Pick};
-use crate::entries::Entries;
 use crate::host::GateTurn;
 use crate::owner::Owner;
 use crate::queue::{BarrierRun, Entry, Work};
@@ -17,7 +17,7 @@ use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
 
 impl<O: Owner> Core<O> {
-    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
+    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk, kept: bool) -> Begin {
         let mut junk = None;
         let mut continued = None;
         let mut inner = self.inner.lock();
@@ -49,7 +49,7 @@ impl<O: Owner> Core<O> {
             inner.run = Run::Stopped;
             junk = turn.owner.take();
         } else if inner.calm() {
-            inner.take_plain(&mut turn.batch);
+            inner.take_plain(turn.batch);
         }
         drop(inner);
         if turn.owner.is_none() {
@@ -66,7 +66,7 @@ impl<O: Owner> Core<O> {
     /// The next entry in hand, as long as nothing besides plain work has come up. The whole price of a
     /// turn boundary in a burst; without an entry, ask [`Core::pick`].
     #[inline]
-    pub(crate) fn plain(&self, turn: &mut Turn<'_, O>, desk: &Desk<O>) -> Option<Entry<O>> {
+    pub(crate) fn plain(&self, turn: &mut Turn<'_, O>, desk: &Desk) -> Option<Entry<O>> {
         let signals = self.signals.load(Ordering::Acquire);
         // Room is handed to waiters in portions, so that the two sides do not wake each other for every
         // single item; at the latest when the entries in hand are used up.
@@ -83,7 +83,7 @@ impl<O: Owner> Core<O> {
     pub(crate) fn pick(
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
-        desk: &mut Desk<O>,
+        desk: &mut Desk,
         mut entry: Option<Entry<O>>,
     ) -> Option<Pick<O>> {
         let signals = self.signals.load(Ordering::Acquire);
@@ -106,7 +106,7 @@ impl<O: Owner> Core<O> {
                         drop(large);
                         return None;
                     }
-                    inner.take_plain(&mut turn.batch);
+                    inner.take_plain(turn.batch);
                     drop(inner);
                     entry = turn.batch.pop_front();
                 }
@@ -143,7 +143,7 @@ impl<O: Owner> Core<O> {
     fn pick_slowly(
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
-        desk: &mut Desk<O>,
+        desk: &mut Desk,
     ) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
@@ -186,7 +186,7 @@ impl<O: Owner> Core<O> {
             },
             Choice::Application => {
                 if !in_hand && inner.calm() {
-                    inner.app.move_to(&mut turn.batch);
+                    inner.app.move_to(turn.batch);
                 }
                 let entry = turn.batch.pop_front().or_else(|| inner.app.pop_front());
                 if let Some(ext) = inner.ext.as_mut()
@@ -231,7 +231,7 @@ impl<O: Owner> Core<O> {
             inner.run = Run::Stopped;
             after
                 .junk
-                .push(Junk::Entries(std::mem::take(&mut turn.batch)));
+                .push(Junk::Entries(std::mem::take(turn.batch)));
             after
                 .junk
                 .push(Junk::Entries(std::mem::take(&mut inner.app)));
@@ -306,24 +306,24 @@ impl<O: Owner> Core<O> {
 
     /// The owner and the entries in hand go back under the lock, in front of what came meanwhile.
     fn give_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>, after: &mut After<O>) {
-        after
-            .junk
-            .extend(Self::hand_back(inner, turn).map(Junk::Entries));
+        if let Some(buffer) = Self::hand_back(inner, turn) {
+            after.junk.push(Junk::Entries(buffer.into()));
+        }
     }
 
     /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
-    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<Entries<O>> {
+    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<VecDeque<Entry<O>>> {
         inner.owner = turn.owner.take();
         inner.turns = turn.number;
         if !turn.batch.is_empty() {
             turn.batch.append(&mut inner.app);
-            std::mem::swap(&mut turn.batch, &mut inner.app);
+            std::mem::swap(turn.batch, &mut inner.app);
         } else if inner.app.is_empty() && inner.app.capacity() > KEEP_CAPACITY {
             // Idle lanes keep small buffers only; the large one stays with the worker.
             if turn.batch.capacity() > KEEP_CAPACITY {
-                return Some(std::mem::take(&mut inner.app));
+                return Some(inner.app.take_buffer());
             }
-            inner.app.swap_buffers(&mut turn.batch);
+            inner.app.swap_buffers(turn.batch);
         }
         None
     }

@@ -32,14 +32,27 @@ pub(crate) enum Owed<O: Owner> {
     Tick(Box<TickEnd>),
 }
 
-type Panic = Box<dyn Any + Send>;
-
 /// Runs turns until the gate is let go or handed on.
-pub(crate) async fn serve<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) {
+pub(crate) async fn serve<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
     let (core, seat) = (turn.core, turn.seat);
     loop {
         let gate = turn.gate.clone();
-        let Err(panic) = isolated(seat, core, gate, turns(desk, turn)).await else {
+        let ended = {
+            let mut turns = pin!(turns(desk, turn));
+            poll_fn(|cx| {
+                // Unwinding has dropped what the handler held; what is left is not polled again.
+                let polled = catch_unwind(AssertUnwindSafe(|| turns.as_mut().poll(cx)));
+                if matches!(polled, Ok(Poll::Pending)) {
+                    keep_gate(seat, core, gate.as_ref());
+                }
+                match polled {
+                    Ok(polled) => polled.map(Ok),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                }
+            })
+            .await
+        };
+        let Err(panic) = ended else {
             return;
         };
         if matches!(turn.owed, Owed::Nothing) {
@@ -57,7 +70,17 @@ pub(crate) async fn serve<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) 
     }
 }
 
-async fn turns<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) {
+/// A poll is over and the turn is not: remembers whose gate it keeps if its handler waits (EX-30).
+#[cold]
+fn keep_gate<O: Owner>(seat: &Seat, core: &Arc<Core<O>>, gate: Option<&Arc<dyn GateHost>>) {
+    if !matches!(seat.mode(), Mode::Suspended | Mode::Decided | Mode::Pause) {
+        let own = || -> Arc<dyn GateHost> { Arc::<Core<O>>::clone(core) };
+        seat.set_gate(gate.map_or_else(own, Arc::clone));
+        seat.set_mode(Mode::Waiting);
+    }
+}
+
+async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
     let (core, seat) = (turn.core, turn.seat);
     loop {
         let work = match core.plain(turn, desk) {
@@ -103,7 +126,7 @@ async fn turns<O: Owner>(desk: &mut Desk<O>, turn: &mut Turn<'_, O>) {
 fn next<O: Owner>(
     core: &Arc<Core<O>>,
     turn: &mut Turn<'_, O>,
-    desk: &mut Desk<O>,
+    desk: &mut Desk,
     entry: Option<Entry<O>>,
 ) -> Option<Pick<O>> {
     if turn.gate.is_some() {
@@ -228,41 +251,6 @@ fn release_other<O: Owner>(turn: &Turn<'_, O>) {
         TurnKind::Lifecycle => turn.core.end_lifecycle(turn.payload_bytes),
         TurnKind::Barrier => turn.core.end_barrier(),
     }
-}
-
-/// Polls turns where they stand, catches the panic of a handler, and remembers whose gate it keeps when
-/// it waits.
-async fn isolated<O: Owner>(
-    seat: &Arc<Seat>,
-    core: &Arc<Core<O>>,
-    gate: Option<Arc<dyn GateHost>>,
-    turns: impl Future<Output = ()>,
-) -> Result<(), Panic> {
-    let mut turns = pin!(Some(turns));
-    poll_fn(|cx| {
-        let Some(running) = turns.as_mut().as_pin_mut() else {
-            return Poll::Pending;
-        };
-        match catch_unwind(AssertUnwindSafe(|| running.poll(cx))) {
-            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-            Ok(Poll::Pending) => {
-                if !matches!(seat.mode(), Mode::Suspended | Mode::Decided | Mode::Pause) {
-                    seat.set_gate(gate.clone().unwrap_or_else(|| {
-                        let own: Arc<dyn GateHost> = Arc::<Core<O>>::clone(core);
-                        own
-                    }));
-                    seat.set_mode(Mode::Waiting);
-                }
-                Poll::Pending
-            }
-            Err(panic) => {
-                // What the handler held is dropped here, where a second panic is caught as well.
-                drop(catch_unwind(AssertUnwindSafe(|| turns.set(None))));
-                Poll::Ready(Err(panic))
-            }
-        }
-    })
-    .await
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

@@ -49,7 +49,7 @@ pub struct Turn<'a, O: Owner> {
     pub(crate) core: &'a Arc<Core<O>>,
     pub(crate) seat: &'a Arc<Seat>,
     pub(crate) owner: Option<O>,
-    pub(crate) batch: Entries<O>,
+    pub(crate) batch: &'a mut Entries<O>,
     pub(crate) number: u64,
     pub(crate) kind: TurnKind,
     /// The gate of another lane this one is bound to (EX-18).
