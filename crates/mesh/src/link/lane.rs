@@ -1,8 +1,11 @@
 //! The tasks of one lane: opening, reading, and the writing that nobody else did.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::{BufMut as _, BytesMut};
 use spotlane_mesh_proto::Machine as _;
@@ -12,6 +15,7 @@ use spotlane_mesh_proto::zmp::{
     Connection, ConnectionEffect, ConnectionEvent, Frames, Lane, Message,
 };
 use spotlane_types::id::Endpoint;
+use spotlane_types::time::Monotonic;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
@@ -29,6 +33,11 @@ const READ_BYTES: usize = 64 * 1024;
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
+/// Records after which the answers to them are written, while more records wait.
+const FLUSH_RECORDS: u32 = 256;
+/// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
+/// its whole time, which is 40 ms at least.
+const QUIET_EVERY: Duration = Duration::from_millis(20);
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -96,6 +105,8 @@ impl LinkCore {
             connection,
             incoming,
             after_body: false,
+            quiet_until: Monotonic::ORIGIN,
+            turn: 0,
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -112,6 +123,9 @@ struct Reader {
     incoming: Incoming,
     /// The last read was of a large body.
     after_body: bool,
+    quiet_until: Monotonic,
+    /// Records that were handed up since somebody else had a turn.
+    turn: u32,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
@@ -124,8 +138,18 @@ impl Reader {
         let mut buffer = BytesMut::new();
         loop {
             self.wait_for_room().await;
-            let read = self.read(&mut buffer).await;
+            let (read, waited) = waited(self.read(&mut buffer)).await;
+            if waited {
+                self.turn = 0;
+            } else {
+                self.give_turn().await;
+            }
             let now = self.core.node.clock().now();
+            if now >= self.quiet_until {
+                // Each lane carries bytes in one direction, so nothing takes its acknowledgements along.
+                self.incoming.acknowledge_late();
+                self.quiet_until = now.after(QUIET_EVERY);
+            }
             let over = match read {
                 Some(Ok(0) | Err(_)) => {
                     let closed = ConnectionEvent::Closed;
@@ -153,6 +177,14 @@ impl Reader {
             }
         }
         self.core.drain().await;
+    }
+
+    /// Lets others run when this lane has handed up enough at a time.
+    async fn give_turn(&mut self) {
+        if self.turn >= TURN_RECORDS {
+            self.turn = 0;
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Does not read what nobody would take: the host has paused, or the peer does not read the
@@ -239,6 +271,10 @@ impl Reader {
                 }
             }
         }
+        if ended.len() > 1 {
+            // Who gets a reply often asks the next thing at once.
+            self.core.application.expect(ended.len());
+        }
         for ((request, waiter), payload) in ended.drain(..) {
             // A caller that went away has given the request up.
             waiter.send(reply_outcome(&request, &payload)).ok();
@@ -255,7 +291,7 @@ impl Reader {
         for lane in Lane::ALL {
             self.core.lane(lane).cork();
         }
-        let mut turn = 0_u32;
+        let mut unwritten = 0_u32;
         let mut offered = self.core.offered();
         // The memory of the list is used again.
         let mut effects = std::mem::take(&mut self.effects);
@@ -272,10 +308,16 @@ impl Reader {
                             self.core.drain_kept().await;
                             offered = self.core.offered();
                         }
-                        turn = turn.saturating_add(1);
-                        if turn.is_multiple_of(TURN_RECORDS) {
+                        self.turn = self.turn.saturating_add(1);
+                        unwritten = unwritten.saturating_add(1);
+                        // TR-53: a turn ends when another link may wait for one.
+                        let over = self.turn >= TURN_RECORDS && self.core.node.has_several_links();
+                        if over || unwritten >= FLUSH_RECORDS {
                             self.core.flush();
-                            tokio::task::yield_now().await;
+                            unwritten = 0;
+                        }
+                        if over {
+                            self.give_turn().await;
                         }
                         continue;
                     }
@@ -295,6 +337,18 @@ impl Reader {
         }
         self.core.finish_drain().await;
     }
+}
+
+/// Runs a future, and tells whether it had to wait.
+async fn waited<T>(future: impl Future<Output = T>) -> (T, bool) {
+    let mut future = pin!(future);
+    let mut waited = false;
+    let value = poll_fn(|cx| {
+        let poll = future.as_mut().poll(cx);
+        waited |= poll.is_pending();
+        poll
+    });
+    (value.await, waited)
 }
 
 impl LinkCore {

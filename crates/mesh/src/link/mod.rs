@@ -118,6 +118,7 @@ impl LinkCore {
             unanswered: AtomicU64::new(0),
             ended: watch::Sender::new(None),
         });
+        core.node.link_count.fetch_add(1, Ordering::Relaxed);
         core.with(|state, _| state.effects.extend(effects));
         let task = Arc::clone(&core);
         core.node.spawn(async move { task.keep().await });
