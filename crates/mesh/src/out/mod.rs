@@ -3,32 +3,34 @@
 //! Whoever finds the lane idle may write; who finds it busy leaves the bytes to the one that does. A
 //! socket that takes no more hands the rest to the lane's task, which waits for it.
 //!
-//! Two queues: *ordered*, in the order of submits, and *bulk*, whole relocation chunks. A chunk goes
-//! out behind every ordered record that was submitted before it, and one at a time, so that ordered
-//! records of other objects pass between two chunks (TR-67, RL-131).
+//! Three queues: *control*, records of the link itself, which go first; *ordered*, in the order of
+//! submits; and *bulk*, whole relocation chunks. A chunk goes out behind every ordered record that was
+//! submitted before it, and one at a time, so that ordered records of other objects pass between two
+//! chunks (TR-67, RL-131).
 
 mod patience;
+mod pause;
 mod queue;
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spotlane_mesh_proto::zmp::{Parts, Sink as _, Size};
+use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
 use tokio::sync::{Notify, oneshot};
 
 use crate::budget::BulkCharge;
 use crate::stream::Stream;
 use crate::tracked::Written;
 use patience::Patience;
+use queue::Batch;
 pub(crate) use queue::Segment;
-use queue::{Batch, COPY_MAX};
 
 /// Ordered bytes that are written before a waiting chunk gets its turn.
 const ROUND_BYTES: usize = 256 * 1024;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
-/// What the answers to probes and hellos may add to a queue that is full already. Ours.
+/// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
 const CONTROL_CHARGE_MAX: u64 = 256 * 1024;
 
 /// The outgoing side of one lane.
@@ -48,6 +50,13 @@ pub(crate) struct LaneOut {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Arc<Stream>>,
+    control: VecDeque<Segment>,
+    /// The charge of `control`, which no queue of the host is to fill.
+    control_charge: u64,
+    /// Taken back when the peer paused; belongs in front of `ordered`.
+    held: VecDeque<Segment>,
+    /// Whether the peer takes new messages.
+    flow: FlowState,
     /// Full segments.
     ordered: VecDeque<Segment>,
     /// The one that is being filled; belongs behind `ordered`.
@@ -237,30 +246,6 @@ impl LaneOut {
         }
     }
 
-    /// Queues a message of the link itself, whose caller flushes.
-    ///
-    /// # Errors
-    /// The peer lets too many of them pile up.
-    pub(crate) fn push_control(&self, parts: &Parts) -> Result<(), Full> {
-        let max = self.max.saturating_add(CONTROL_CHARGE_MAX);
-        let mut state = self.lock();
-        let charge = state.charge;
-        if charge > max {
-            return Err(Full { charge, max });
-        }
-        if state.phase == Phase::Open {
-            for part in parts.as_slice() {
-                if part.len() < COPY_MAX {
-                    state.open.copy(part);
-                } else {
-                    state.open.share(part);
-                }
-            }
-            state.end_message(parts.charge(), None);
-        }
-        Ok(())
-    }
-
     /// Queues a chunk behind all chunks and all ordered messages that are there.
     pub(crate) fn push_bulk(&self, parts: &Parts, done: Done) {
         let mut state = self.lock();
@@ -269,7 +254,7 @@ impl LaneOut {
             return done.tell(Written::Lost);
         }
         state.close();
-        let message = Segment::of_shared(parts.as_slice(), done);
+        let message = Segment::of_shared(parts.as_slice(), Some(done));
         let behind = state.put;
         state.bulk.push_back(Chunk { message, behind });
         self.wake(&mut state);
@@ -337,6 +322,9 @@ impl LaneOut {
                     if state.phase == Phase::Closing {
                         return self.end(state);
                     }
+                    if state.flow == FlowState::Paused {
+                        state.hold_back();
+                    }
                     state.writer = Writer::Blocked;
                     state.woken = true;
                     self.wake.notify_one();
@@ -397,6 +385,7 @@ impl LaneOut {
         state.charge = 0;
         let stream = state.stream.take();
         let lost = (
+            std::mem::take(&mut state.held),
             std::mem::take(&mut state.ordered),
             std::mem::take(&mut state.open),
             std::mem::take(&mut state.bulk),
@@ -406,9 +395,9 @@ impl LaneOut {
         if let Some(stream) = stream {
             stream.close();
         }
-        let (ordered, open, bulk, batch) = lost;
+        let (held, ordered, open, bulk, batch) = lost;
         let bulk = bulk.into_iter().map(|chunk| chunk.message);
-        let segments = ordered.into_iter().chain([open]).chain(bulk);
+        let segments = held.into_iter().chain(ordered).chain([open]).chain(bulk);
         let done = segments.flat_map(Segment::into_done);
         for done in batch.into_done().chain(done) {
             done.tell(Written::Lost);
@@ -495,7 +484,7 @@ impl LaneOut {
         let before = {
             let mut state = self.lock();
             let expected = state.expected;
-            if !state.is_anything_ready() || !state.patience.is_due(expected) {
+            if !state.is_anything_left() || !state.patience.is_due(expected) {
                 return;
             }
             state.messages
@@ -538,12 +527,14 @@ impl LaneOut {
 
 impl State {
     fn is_empty(&self) -> bool {
-        !self.is_anything_ready() && self.writer == Writer::Idle
+        !self.is_anything_left() && self.writer == Writer::Idle
     }
 
     /// Whether there are bytes that nobody is writing.
-    fn is_anything_ready(&self) -> bool {
-        !(self.ordered.is_empty()
+    fn is_anything_left(&self) -> bool {
+        !(self.control.is_empty()
+            && self.held.is_empty()
+            && self.ordered.is_empty()
             && self.open.bytes() == 0
             && self.bulk.is_empty()
             && self.batch.is_empty())
@@ -562,7 +553,7 @@ impl State {
     fn next_act(&mut self, flush: Flush) -> Act {
         let last_expected = self.expected == 1;
         self.expected = self.expected.saturating_sub(1);
-        if self.writer != Writer::Idle {
+        if self.writer != Writer::Idle || self.flow == FlowState::Paused {
             return Act::Nothing;
         }
         // A full segment goes while it is in the caches, and the peer can begin with it.
@@ -597,6 +588,9 @@ impl State {
     fn gather(&mut self) -> bool {
         if !self.batch.is_empty() {
             return true;
+        }
+        if !self.gather_first() {
+            return !self.batch.is_empty();
         }
         self.close();
         let mut bytes = 0_usize;

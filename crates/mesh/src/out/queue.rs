@@ -62,12 +62,12 @@ impl Sink for Segment {
 }
 
 impl Segment {
-    /// A message that is not copied.
-    pub(super) fn of_shared(parts: &[Bytes], done: Done) -> Self {
+    /// A message that is not copied, and charged elsewhere: a chunk or a control record.
+    pub(super) fn of_shared(parts: &[Bytes], done: Option<Done>) -> Self {
         Self {
             parts: parts.iter().cloned().map(Part::Shared).collect(),
             shared_bytes: parts.iter().map(Bytes::len).sum(),
-            done: vec![done],
+            done: Vec::from_iter(done),
             ..Self::default()
         }
     }
@@ -113,6 +113,8 @@ impl Segment {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     segments: VecDeque<Segment>,
+    /// How many of the first segments are control records.
+    control: usize,
     /// How far the first segment is written.
     at: Place,
     /// Of the segments that are written.
@@ -122,7 +124,7 @@ pub(super) struct Batch {
 }
 
 /// A place in a segment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     part: usize,
     /// The bytes of this part before it.
@@ -138,6 +140,23 @@ impl Batch {
 
     pub(super) fn push(&mut self, segment: Segment) {
         self.segments.push_back(segment);
+    }
+
+    /// Begins with control records.
+    pub(super) fn push_control(&mut self, control: &mut VecDeque<Segment>) {
+        self.control = control.len();
+        self.append(control);
+    }
+
+    pub(super) fn append(&mut self, segments: &mut VecDeque<Segment>) {
+        self.segments.append(segments);
+    }
+
+    /// Takes back what is not begun and no control record.
+    pub(super) fn take_back(&mut self) -> VecDeque<Segment> {
+        let begun = usize::from(self.at != Place::default());
+        let keep = self.control.max(begun).min(self.segments.len());
+        self.segments.split_off(keep)
     }
 
     /// Gives the memory of what is written to those who keep it.
@@ -201,6 +220,7 @@ impl Batch {
                 self.at = self.at.behind(part);
             }
             self.at = Place::default();
+            self.control = self.control.saturating_sub(1);
             if let Some(segment) = self.segments.pop_front() {
                 self.written(segment);
             }
