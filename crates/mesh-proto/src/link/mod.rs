@@ -29,7 +29,7 @@ use spotlane_wire::command::liveness::LivenessProbe;
 pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
-pub use receive::{ordinary, reply_outcome};
+pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_outcome_whole};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
 use crate::bound::HANDSHAKE_TIMEOUT;
@@ -38,7 +38,7 @@ use crate::machine::Machine;
 use crate::pending::Pending;
 use crate::zmp::{
     Connection, ConnectionEffect, Edition, Flow, FlowState, Lane, PairKey, Parts, PeerReady,
-    flow_frame,
+    flow_frame, record_buffer,
 };
 use hold::Hold;
 use lanes::Lanes;
@@ -140,7 +140,7 @@ impl Link {
             edition: Edition::default(),
             lanes,
             stage: Stage::Opening(Opening::default()),
-            frames: FrameBuffer::default(),
+            frames: record_buffer(),
         }
     }
 

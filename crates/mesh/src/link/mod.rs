@@ -124,6 +124,7 @@ impl LinkCore {
             tells_flow: AtomicBool::new(false),
             ended: watch::Sender::new(None),
         });
+        core.node.link_count.fetch_add(1, Ordering::Relaxed);
         core.with(|state, _| state.effects.extend(effects));
         let task = Arc::clone(&core);
         core.node.spawn(async move { task.keep().await });
