@@ -29,6 +29,8 @@ const READ_BYTES: usize = 64 * 1024;
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
+/// Bytes that one lane takes in before others get their turn (TR-53): what it has woken may wait on this very thread.
+const TURN_BYTES: usize = 256 * 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -122,6 +124,7 @@ type Ended = ((Request, oneshot::Sender<Outcome>), Frames);
 impl Reader {
     async fn run(mut self) {
         let mut buffer = BytesMut::new();
+        let mut turn = 0_usize;
         loop {
             self.wait_for_room().await;
             let read = self.read(&mut buffer).await;
@@ -132,7 +135,8 @@ impl Reader {
                     self.connection.on_event(now, closed, &mut self.effects);
                     true
                 }
-                Some(Ok(_)) => {
+                Some(Ok(count)) => {
+                    turn = turn.saturating_add(count);
                     let bytes = buffer.split().freeze();
                     let received = ConnectionEvent::Received(bytes);
                     self.connection.on_event(now, received, &mut self.effects);
@@ -150,6 +154,10 @@ impl Reader {
             self.take_in().await;
             if over || ended {
                 break;
+            }
+            if turn >= TURN_BYTES {
+                turn = 0;
+                tokio::task::yield_now().await;
             }
         }
         self.core.drain().await;

@@ -8,8 +8,10 @@ mod freeze;
 mod host;
 mod inbox;
 mod links;
+mod memory;
 mod moving;
 mod pending;
+mod receive;
 mod rows;
 mod source;
 mod target;
@@ -23,6 +25,7 @@ use spotlane_relocation::settings::RelocationSettings;
 use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::TargetEvent;
 use spotlane_types::id::ActorId;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
@@ -33,8 +36,8 @@ pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::{begin_join, pick_target, relocate};
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};
+pub(crate) use receive::TargetUnit;
 pub(crate) use source::SourceUnit;
-pub(crate) use target::TargetUnit;
 
 use crate::core::Core;
 use crate::settings::Settings;
@@ -154,10 +157,10 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         }
         Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
-            Some(target) => target.push(TargetEvent::Chunk {
-                connection,
-                chunk: Box::new(chunk),
-            }),
+            Some(target) => {
+                let now = Monotonic::from_origin(core.clock.elapsed());
+                target.chunk(now, connection, chunk);
+            }
             // TGT-37
             None => ignored("no such move comes here"),
         },
