@@ -1,16 +1,17 @@
 //! What a driver asks its lane: how to begin, what comes next, and when to let the gate go (EX-61).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::carrier::{Exit, Mode};
 use crate::core::{
     ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
 };
-use crate::drive::{Begin, Desk, Pick};
+use crate::desk::Desk;
+use crate::drive::{Begin, Pick};
+use crate::entries::Entries;
 use crate::host::GateTurn;
 use crate::owner::Owner;
-use crate::queue::{BarrierRun, Entry};
+use crate::queue::{BarrierRun, Entry, Work};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
@@ -18,13 +19,14 @@ use crate::turn::{Turn, TurnKind};
 impl<O: Owner> Core<O> {
     pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
         let mut junk = None;
+        let mut continued = None;
         let mut inner = self.inner.lock();
         match inner.run {
             Run::Ready if !kept => {}
             // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
             Run::Running if kept => {
                 let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
-                desk.slice_start = start.unwrap_or(desk.now);
+                continued = Some(start);
             }
             Run::Parked if !kept => {
                 inner.run = Run::Running;
@@ -39,7 +41,6 @@ impl<O: Owner> Core<O> {
                 return Begin::Nothing;
             }
         }
-        let fresh = !kept;
         inner.run = Run::Running;
         inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
         turn.owner = inner.owner.take();
@@ -55,69 +56,75 @@ impl<O: Owner> Core<O> {
             drop(junk);
             return Begin::Nothing;
         }
-        if fresh {
-            desk.start_slice(self, turn.batch.len());
+        match continued {
+            None => desk.start_slice(self, turn.batch.len()),
+            Some(start) => desk.continue_slice(self, start),
         }
         Begin::Go
     }
 
-    /// What runs next, or nothing when the gate was let go or handed on.
+    /// The next entry in hand, as long as nothing besides plain work has come up. The whole price of a
+    /// turn boundary in a burst; without an entry, ask [`Core::pick`].
     #[inline]
+    pub(crate) fn plain(&self, turn: &mut Turn<'_, O>, desk: &Desk<O>) -> Option<Entry<O>> {
+        let signals = self.signals.load(Ordering::Acquire);
+        // Room is handed to waiters in portions, so that the two sides do not wake each other for every
+        // single item; at the latest when the entries in hand are used up.
+        let calm = signals == 0 || (signals == WAITING && desk.served < self.kind.serve_after);
+        if calm && !desk.cut {
+            turn.batch.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// What runs next, or nothing when the gate was let go or handed on. `entry` came from
+    /// [`Core::plain`].
     pub(crate) fn pick(
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
         desk: &mut Desk<O>,
-        cut: bool,
-        served: &mut u64,
+        mut entry: Option<Entry<O>>,
     ) -> Option<Pick<O>> {
         let signals = self.signals.load(Ordering::Acquire);
-        if signals & ATTENTION == 0 && !cut {
-            // Room is handed to waiters in portions, so that the two sides do not wake each other for
-            // every single item; at the latest when the entries in hand are used up.
-            if signals & WAITING != 0 && *served >= self.kind.serve_after {
-                *served = 0;
+        if entry.is_none() && signals & ATTENTION == 0 && !desk.cut {
+            if signals & WAITING != 0 && desk.served >= self.kind.serve_after {
+                desk.served = 0;
                 self.serve();
             }
-            match turn.batch.pop_front() {
-                Some(Entry::Work(work)) => return Some(Pick::Work(work, TurnKind::Application)),
-                Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
-                Some(other) => {
-                    let start = desk.slice_start(self);
-                    let inner = self.inner.lock();
-                    return self.hand_on(turn, start, inner, other);
-                }
-                None => {}
-            }
-            // The entries in hand are used up. With nothing but plain work around there are two ways.
-            let mut inner = self.inner.lock();
-            if inner.ext.is_none() && inner.calm() {
-                *served = 0;
-                if inner.app.is_empty() {
-                    inner.burst = 0;
-                    let large = Self::hand_back(&mut inner, turn);
-                    inner.run = Run::Idle;
+            entry = turn.batch.pop_front();
+            if entry.is_none() {
+                // The entries in hand are used up. With nothing but plain work around there are two ways.
+                let mut inner = self.inner.lock();
+                if inner.ext.is_none() && inner.calm() {
+                    desk.served = 0;
+                    if inner.app.is_empty() {
+                        inner.burst = 0;
+                        let large = Self::hand_back(&mut inner, turn);
+                        inner.run = Run::Idle;
+                        drop(inner);
+                        drop(large);
+                        return None;
+                    }
+                    inner.take_plain(&mut turn.batch);
                     drop(inner);
-                    drop(large);
-                    return None;
-                }
-                inner.take_plain(&mut turn.batch);
-                drop(inner);
-                match turn.batch.pop_front() {
-                    Some(Entry::Work(work)) => {
-                        return Some(Pick::Work(work, TurnKind::Application));
-                    }
-                    Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
-                    Some(other) => {
-                        let start = desk.slice_start(self);
-                        let inner = self.inner.lock();
-                        return self.hand_on(turn, start, inner, other);
-                    }
-                    None => {}
+                    entry = turn.batch.pop_front();
                 }
             }
         }
-        *served = 0;
-        self.pick_slowly(turn, desk, cut)
+        match entry {
+            Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Application)),
+            Some(Entry::Tick(tick)) => Some(Pick::Tick(tick)),
+            Some(other) => {
+                let start = desk.slice_start(self);
+                let inner = self.inner.lock();
+                self.hand_on(turn, start, inner, other)
+            }
+            None => {
+                desk.served = 0;
+                self.pick_slowly(turn, desk)
+            }
+        }
     }
 
     /// Gives room that became free to those who wait for it.
@@ -137,7 +144,6 @@ impl<O: Owner> Core<O> {
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
         desk: &mut Desk<O>,
-        cut: bool,
     ) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
@@ -149,7 +155,7 @@ impl<O: Owner> Core<O> {
                 self.signals.fetch_and(!WAITING, Ordering::SeqCst);
             }
         }
-        if Self::must_leave(&mut inner, turn, cut, &mut after) {
+        if Self::must_leave(&mut inner, turn, desk.cut, &mut after) {
             drop(inner);
             after.run(self);
             return None;
@@ -166,7 +172,8 @@ impl<O: Owner> Core<O> {
             Choice::Barrier => {
                 let ext = inner.ext();
                 ext.barrier = BarrierRun::Running;
-                ext.barriers.pop_front().map(Pick::Barrier)
+                let item = ext.barriers.pop_front();
+                item.map(|item| Pick::Work(Work::one_way(item), TurnKind::Barrier))
             }
             Choice::Lifecycle => match inner.ext().lifecycle.pop_front() {
                 Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Lifecycle)),
@@ -179,7 +186,7 @@ impl<O: Owner> Core<O> {
             },
             Choice::Application => {
                 if !in_hand && inner.calm() {
-                    std::mem::swap(&mut inner.app, &mut turn.batch);
+                    inner.app.move_to(&mut turn.batch);
                 }
                 let entry = turn.batch.pop_front().or_else(|| inner.app.pop_front());
                 if let Some(ext) = inner.ext.as_mut()
@@ -305,7 +312,7 @@ impl<O: Owner> Core<O> {
     }
 
     /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
-    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<VecDeque<Entry<O>>> {
+    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<Entries<O>> {
         inner.owner = turn.owner.take();
         inner.turns = turn.number;
         if !turn.batch.is_empty() {
@@ -316,7 +323,7 @@ impl<O: Owner> Core<O> {
             if turn.batch.capacity() > KEEP_CAPACITY {
                 return Some(std::mem::take(&mut inner.app));
             }
-            std::mem::swap(&mut turn.batch, &mut inner.app);
+            inner.app.swap_buffers(&mut turn.batch);
         }
         None
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
 use spotlane_mesh_proto::link::{AcceptedLane, Link, LinkEvent, LinkSettings};
 use spotlane_mesh_proto::peers::{ConnectionId, Join, Joins, LinkId, Peers, PeersFull, Verdict};
-use spotlane_mesh_proto::zmp::{PairId, PairKey};
+use spotlane_mesh_proto::zmp::{Generation, PairId, PairKey};
 use spotlane_types::count::ProbeId;
 use spotlane_types::id::{NodeRid, ProtocolCapability, SecurityIdentity};
 use spotlane_wire::descriptor::RouteMeshAdmission;
@@ -204,7 +204,7 @@ impl Node {
         };
         let probe = ProbeId::new(self.random() >> 1).unwrap_or(ProbeId::MIN);
         let mut settings = LinkSettings::new(terms, probe);
-        settings.edition = self.config.edition;
+        settings.opening = self.config.opening;
         settings.receive_limit = self.config.bounds.receive_limit;
         settings.pending_max = self.config.bounds.pending_max;
         settings
@@ -266,15 +266,20 @@ impl Node {
         match table.joins.on_ready(id, &accepted.ready) {
             Join::First => {
                 let settings = self.settings(Expected::Anyone, scheme);
+                // E2 names no pairs; the name is ours alone then.
+                let key = accepted.ready.key.unwrap_or_else(|| PairKey {
+                    pair: self.pair(),
+                    generation: Generation::FIRST,
+                });
                 let start = Start {
                     id: table.next_link(),
                     side: Side::Acceptor,
-                    intent: accepted.ready.key.pair,
+                    intent: key.pair,
                     node: Arc::clone(self),
                     address: None,
                 };
                 let mut effects = Vec::new();
-                let link = Link::accept(settings, accepted, self.clock().now(), &mut effects);
+                let link = Link::accept(settings, key, accepted, self.clock().now(), &mut effects);
                 let core = LinkCore::start(start, link, effects);
                 core.lane(lane).open(Arc::clone(stream));
                 table.links.insert(core.id, Arc::clone(&core));

@@ -3,24 +3,25 @@
 //! Whoever finds the lane idle may write; who finds it busy leaves the bytes to the one that does. A
 //! socket that takes no more hands the rest to the lane's task, which waits for it.
 //!
-//! Two queues: *ordered*, in the order of submits, and *bulk*, whole relocation chunks. A chunk goes
-//! out behind every ordered record that was submitted before it, and one at a time, so that ordered
-//! records of other objects pass between two chunks (TR-67, RL-131).
+//! Three queues: *control*, records of the link itself, which go first; *ordered*, in the order of
+//! submits; and *bulk*, whole relocation chunks. A chunk goes out behind every ordered record that was
+//! submitted before it, and one at a time, so that ordered records of other objects pass between two
+//! chunks (TR-67, RL-131).
+
+mod pause;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use spotlane_mesh_proto::zmp::{Parts, Sink, Size};
+use spotlane_mesh_proto::zmp::{FlowState, Parts, Sink, Size};
 use tokio::sync::{Notify, oneshot};
 
 use crate::budget::BulkCharge;
 use crate::stream::Stream;
 use crate::tracked::Written;
 
-/// From this size on a part is not copied behind the others (as in the codec).
-const COPY_MAX: usize = 512;
 /// A buffer of copied parts is closed when it has this size.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Buffers above this size are not kept for the next records.
@@ -31,7 +32,7 @@ const ROUND_BYTES: usize = 256 * 1024;
 const SLICES: usize = 64;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
-/// What the answers to probes and hellos may add to a queue that is full already. Ours.
+/// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
 const CONTROL_CHARGE_MAX: u64 = 256 * 1024;
 
 /// The outgoing side of one lane.
@@ -51,6 +52,13 @@ pub(crate) struct LaneOut {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Arc<Stream>>,
+    control: VecDeque<Piece>,
+    /// The charge of `control`, which no queue of the host is to fill.
+    control_charge: u64,
+    /// Taken back when the peer paused; belongs in front of `ordered`.
+    held: VecDeque<Piece>,
+    /// Whether the peer takes new messages.
+    flow: FlowState,
     ordered: VecDeque<Piece>,
     /// Small parts, copied one behind the other; belongs behind `ordered`.
     open: Open,
@@ -311,34 +319,6 @@ impl LaneOut {
         }
     }
 
-    /// Queues a message of the link itself, whose caller flushes.
-    ///
-    /// # Errors
-    /// The peer lets too many of them pile up.
-    pub(crate) fn push_control(&self, parts: &Parts) -> Result<(), Full> {
-        let max = self.max.saturating_add(CONTROL_CHARGE_MAX);
-        let mut state = self.lock();
-        let charge = state.charge;
-        if charge > max {
-            return Err(Full { charge, max });
-        }
-        if state.phase == Phase::Open {
-            let mut queue = Queue {
-                state: &mut state,
-                shared_last: false,
-            };
-            for part in parts.as_slice() {
-                if part.len() < COPY_MAX {
-                    queue.copy(part);
-                } else {
-                    queue.share(part);
-                }
-            }
-            queue.end(parts.charge(), None);
-        }
-        Ok(())
-    }
-
     /// Queues a chunk behind all chunks and all ordered messages that are there.
     pub(crate) fn push_bulk(&self, parts: &Parts, done: Done) {
         let mut state = self.lock();
@@ -346,11 +326,7 @@ impl LaneOut {
             drop(state);
             return done.tell(Written::Lost);
         }
-        let mut pieces: Vec<_> = parts.as_slice().iter().map(Piece::inside).collect();
-        if let Some(last) = pieces.last_mut() {
-            last.ends = Ends::BetweenMessages;
-            last.done.push(done);
-        }
+        let pieces = Piece::of_message(parts, Some(done));
         state.close_buffer(Ends::BetweenMessages);
         let behind = state.put;
         state.bulk.push_back(Chunk { pieces, behind });
@@ -406,6 +382,9 @@ impl LaneOut {
                     state.batch = batch;
                     if state.phase == Phase::Closing {
                         return self.end(state);
+                    }
+                    if state.flow == FlowState::Paused {
+                        state.hold_back();
                     }
                     state.writer = Writer::Blocked;
                     state.woken = true;
@@ -471,6 +450,7 @@ impl LaneOut {
         state.charge = 0;
         let stream = state.stream.take();
         let lost = (
+            std::mem::take(&mut state.held),
             std::mem::take(&mut state.ordered),
             std::mem::take(&mut state.open),
             std::mem::take(&mut state.bulk),
@@ -480,8 +460,8 @@ impl LaneOut {
         if let Some(stream) = stream {
             stream.close();
         }
-        let (ordered, open, bulk, batch) = lost;
-        let pieces = batch.pieces.into_iter().chain(ordered);
+        let (held, ordered, open, bulk, batch) = lost;
+        let pieces = batch.pieces.into_iter().chain(held).chain(ordered);
         let pieces = pieces.chain(bulk.into_iter().flat_map(|chunk| chunk.pieces));
         let done = pieces.flat_map(|piece| piece.done).chain(open.done);
         for done in batch.done.into_iter().chain(done) {
@@ -597,7 +577,9 @@ impl LaneOut {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.ordered.is_empty()
+        self.control.is_empty()
+            && self.held.is_empty()
+            && self.ordered.is_empty()
             && self.open.bytes.is_empty()
             && self.bulk.is_empty()
             && self.batch.pieces.is_empty()
@@ -631,6 +613,9 @@ impl State {
         if !self.batch.pieces.is_empty() {
             return true;
         }
+        if !self.gather_first() {
+            return !self.batch.pieces.is_empty();
+        }
         self.close_buffer(Ends::BetweenMessages);
         let mut bytes = 0_usize;
         while let Some(piece) = self.ordered.pop_front() {
@@ -653,6 +638,16 @@ impl State {
 }
 
 impl Piece {
+    /// The pieces of a message that is charged elsewhere: a chunk or a control record.
+    fn of_message(parts: &Parts, done: Option<Done>) -> Vec<Self> {
+        let mut pieces: Vec<_> = parts.as_slice().iter().map(Self::inside).collect();
+        if let Some(last) = pieces.last_mut() {
+            last.ends = Ends::BetweenMessages;
+            last.done.extend(done);
+        }
+        pieces
+    }
+
     fn inside(bytes: &Bytes) -> Self {
         Self {
             bytes: PieceBytes::Shared(bytes.clone()),
@@ -676,6 +671,10 @@ struct Batch {
     pieces: VecDeque<Piece>,
     /// Bytes of the first piece that are written already.
     offset: usize,
+    /// The piece before the first one was not the end of its message.
+    inside: bool,
+    /// How many of the first pieces are control records.
+    control: usize,
     /// Of the pieces that are written.
     charge: u64,
     done: Vec<Done>,
@@ -714,6 +713,8 @@ impl Batch {
             left = left.saturating_sub(rest);
             self.offset = 0;
             if let Some(piece) = self.pieces.pop_front() {
+                self.inside = piece.ends == Ends::InMessage;
+                self.control = self.control.saturating_sub(1);
                 self.charge = self.charge.saturating_add(piece.charge);
                 self.done.extend(piece.done);
                 if let PieceBytes::Copied(bytes) = piece.bytes

@@ -41,7 +41,8 @@ pub(crate) fn request_name() -> PacketName {
     PacketName::new("$create").expect("legal")
 }
 
-/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85).
+/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85). When it returns, the Actor is there for
+/// everybody (EX-368).
 ///
 /// # Errors
 /// What went wrong; the row is missing again then, unless the store did not answer.
@@ -169,7 +170,8 @@ fn stage(
 }
 
 impl Staged {
-    /// Commit, route, timers, opening: in this order. A message that arrives between commit and opening waits in the
+    /// Commit, route, timers, opening: in this order. The slot is the placeholder that stands while the store is asked, and
+    /// exactly it is settled afterwards (EX-361). A message that arrives between commit and opening waits in the
     /// lane (EX-110).
     async fn commit(
         self,

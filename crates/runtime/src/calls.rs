@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::IntoFuture;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use spotlane_lane::{Lane, Refusal};
@@ -26,14 +26,29 @@ pub(crate) enum Caller {
     /// Somebody outside of any turn.
     Handle,
     /// The turn of an Actor.
-    Actor(Arc<Unit>),
+    Actor(Arc<Unit>, TurnMark),
+}
+
+/// Says whether the turn that a handle comes from is still running (EX-366).
+#[derive(Clone, Debug)]
+pub(crate) struct TurnMark(Weak<()>);
+
+impl TurnMark {
+    /// The mark of a turn that runs as long as `turn` lives.
+    pub(crate) fn of(turn: &Arc<()>) -> Self {
+        Self(Arc::downgrade(turn))
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.strong_count() > 0
+    }
 }
 
 impl Caller {
     pub(crate) fn reference(&self) -> Option<spotlane_wire::reference::ActorRef> {
         match self {
             Self::Handle => None,
-            Self::Actor(unit) => Some(spotlane_wire::reference::ActorRef {
+            Self::Actor(unit, _) => Some(spotlane_wire::reference::ActorRef {
                 actor_id: unit.reference.id.clone(),
                 object_generation: unit.reference.generation,
             }),
@@ -103,7 +118,7 @@ struct Parts {
     payload: Payload,
 }
 
-/// A call that was not made yet. It does nothing until it is awaited.
+/// A call that was not made yet. It does nothing until it is awaited; dropped before, it was only checked (EX-303).
 struct Call {
     core: Arc<Core>,
     caller: Caller,
@@ -192,7 +207,7 @@ impl RequestCall {
     /// Makes the call and waits for the answer.
     ///
     /// # Errors
-    /// One of the twelve kinds. After `DeadlineExceeded` and `Unavailable` the handler may have run all the same
+    /// One of the twelve kinds (EX-356). After `DeadlineExceeded` and `Unavailable` the handler may have run all the same
     /// (EX-354).
     ///
     /// # Cancel safety
@@ -250,13 +265,14 @@ async fn in_time<T>(
     }
 }
 
-/// EX-37: an Actor that waits for itself waits for ever.
+/// EX-37, EX-365: an Actor that waits for itself waits for ever, so it is told at the call site. What was started in a turn
+/// and outlives it waits for nothing of its own (EX-366).
 fn must_not_wait_for_itself(caller: &Caller, id: &ActorId) -> Result<(), Error> {
     match caller {
-        Caller::Actor(unit) if unit.id() == id => {
+        Caller::Actor(unit, turn) if turn.is_running() && unit.id() == id => {
             Err(Error::invalid("an actor cannot wait for its own answer"))
         }
-        Caller::Actor(_) | Caller::Handle => Ok(()),
+        Caller::Actor(..) | Caller::Handle => Ok(()),
     }
 }
 
@@ -275,7 +291,7 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
                 let (sender, answer) = oneshot::channel();
                 let message = local(caller, &name, payload, ReplyTo::local(sender));
                 match holder.hold(message) {
-                    Ok(()) => return ended(answer).await,
+                    Ok(()) => return ended(core, answer).await,
                     Err(message) => payload = untouched(message),
                 }
                 continue;
@@ -287,7 +303,7 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
         let (sender, answer) = oneshot::channel();
         let message = local(caller, &name, payload, ReplyTo::local(sender));
         match enter(core, caller, &live, message, deadline).await {
-            Ok(()) => return ended(answer).await,
+            Ok(()) => return ended(core, answer).await,
             Err((refusal, work)) => payload = again(core, &live, &refusal, work)?,
         }
     }
@@ -327,8 +343,8 @@ async fn send(
     }
 }
 
-async fn ended(answer: oneshot::Receiver<Outcome>) -> Outcome {
-    answer.await.unwrap_or_else(|_| Err(Error::shutting_down()))
+async fn ended(core: &Core, answer: oneshot::Receiver<Outcome>) -> Outcome {
+    answer.await.unwrap_or_else(|_| Err(core.gone()))
 }
 
 /// The payload of a message that nobody took; its caller still waits.
@@ -345,6 +361,7 @@ fn local(caller: &Caller, name: &PacketName, payload: Payload, reply: ReplyTo) -
 }
 
 /// A refused message is tried again when something else stands in the Actor's place by now (RL-170); otherwise it ends.
+/// What was looked up before the wait is compared and not believed (EX-362).
 fn again(core: &Core, live: &Arc<Live>, refusal: &Refusal, work: Work) -> Result<Payload, Error> {
     let Work::Message(message) = work else {
         return Err(Error::from(refusal));
@@ -405,11 +422,11 @@ async fn wait_for_room(
     deadline: &Deadline,
 ) -> Result<(), (Refusal, Work)> {
     let entered = match caller {
-        Caller::Handle => lane.submit_job(source, work, bytes).await,
-        Caller::Actor(_) => {
+        Caller::Actor(_, turn) if turn.is_running() => {
             let left = deadline.left().unwrap_or_default();
             lane.submit_within(work, bytes, left).await
         }
+        Caller::Handle | Caller::Actor(..) => lane.submit_job(source, work, bytes).await,
     };
     entered.map_err(|refused| {
         let reason = refused.reason().clone();

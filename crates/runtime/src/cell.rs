@@ -146,6 +146,7 @@ fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
     }
 }
 
+/// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.
 async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
     let wants = message.wants();
     let Message {

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::cell::Cell;
 use crate::clock::{Deadline, HostClock, HostTiming};
+use crate::compute::Processors;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::lease::OwnLease;
@@ -118,11 +119,7 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) jobs: JobQueue,
     pub(crate) repository: Repository<BoxedStore, HostTiming>,
-    /// For cold activations and terminal results; a move never uses it (RL-121).
-    #[expect(
-        dead_code,
-        reason = "its users come with Instance Spots; its presence is checked at the start"
-    )]
+    /// For the answers of moved requests (RL-263); the payload of a move never goes there (RL-121).
     pub(crate) relocation_store: Option<BoxedRelocation>,
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,
@@ -143,6 +140,7 @@ pub(crate) struct Core {
     pub(crate) shutdown: watch::Sender<Option<Shutdown>>,
     pub(crate) shutting_down: AtomicBool,
     pub(crate) tasks: Tasks,
+    pub(crate) processors: Processors,
 }
 
 impl Core {
@@ -177,6 +175,14 @@ impl Core {
             HostState::Draining | HostState::Stopped => Err(Error::shutting_down()),
             _ => Ok(()),
         }
+    }
+
+    /// What a caller is told whose request lost its object before it was handled: by the end of the host (EX-306), or by
+    /// that of the object (EX-44, EX-112).
+    pub(crate) fn gone(&self) -> Error {
+        self.must_take_messages().err().unwrap_or_else(|| {
+            Error::unavailable("the object moved or ended before the request was handled")
+        })
     }
 
     /// RL-227, EX-314: new objects need a host that serves.

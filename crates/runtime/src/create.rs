@@ -372,7 +372,7 @@ impl Attempt {
         })
     }
 
-    /// RL-84: the winner is on another node and is told by command 49.
+    /// RL-84, EX-156: the winner is on another node and is told by command 49.
     async fn create_there(
         &self,
         candidate: &Candidate,

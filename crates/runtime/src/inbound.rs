@@ -132,7 +132,10 @@ impl Inbound for Inlet {
 }
 
 /// A received message, apart from its address.
-fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
+fn unpack(
+    core: &Weak<Core>,
+    received: Received,
+) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
     let Received {
         from: link,
         record,
@@ -173,6 +176,7 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
             metadata,
             payload,
             ReplyTo::remote(MeshAnswer {
+                core: Weak::clone(core),
                 handle: reply?,
                 correlation,
             }),
@@ -202,7 +206,7 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
         }) => bound_session_tail.clone(),
         _ => None,
     };
-    let Some((fence, message, link)) = unpack(received) else {
+    let Some((fence, message, link)) = unpack(&Arc::downgrade(core), received) else {
         return Flow::Continue;
     };
     if let Err(error) = core.must_take_messages() {
@@ -240,10 +244,10 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
                 Ok(()) => return Flow::Continue,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => {
-                relocation::forward(core, &route, message, Some(&fence));
-                return Flow::Continue;
-            }
+            Some(Slot::Follow) => match relocation::forward(core, id, message, Some(&fence)) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -339,7 +343,10 @@ pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) 
                 Ok(()) => return,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            Some(Slot::Follow) => match relocation::forward(core, id, message, None) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -407,6 +414,7 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
 
 /// The way back over the connection of a request.
 struct MeshAnswer {
+    core: Weak<Core>,
     handle: ReplyHandle,
     correlation: Correlation,
 }
@@ -442,6 +450,12 @@ impl Answer for MeshAnswer {
             ReplyTail::None,
             None,
         );
+    }
+
+    fn gone(self: Box<Self>) {
+        let gone = self.core.upgrade();
+        let gone = gone.map_or_else(Error::shutting_down, |core| core.gone());
+        self.answer(None, Err(gone));
     }
 
     fn route(&self) -> ReplyRouteId {

@@ -91,7 +91,7 @@ impl<'a> JoinCall<'a> {
         self
     }
 
-    /// Records the Join (RL-141). No look-up and no I/O: when the handler has ended well the Actor moves, and
+    /// Records the Join (RL-141) and returns at once (EX-262). No look-up and no I/O: when the handler has ended well the Actor moves, and
     /// [`Actor::on_join_completed`](crate::Actor::on_join_completed) says what became of it. When the handler fails,
     /// panics or is cancelled, the Join is discarded without a word.
     ///

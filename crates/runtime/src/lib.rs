@@ -12,6 +12,7 @@ mod builder;
 mod calls;
 mod cell;
 mod clock;
+mod compute;
 mod context;
 mod control;
 mod core;

@@ -56,7 +56,7 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let mut record = Record::from(ActorSend {
+    let record = Record::from(ActorSend {
         operation: core.ids.operation(),
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
@@ -65,7 +65,16 @@ pub(crate) async fn send(
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let node = &tenure.node_rid;
+    submit(core, &tenure.node_rid, record, deadline).await
+}
+
+/// Sends a one-way record, waiting for the connection and for room.
+pub(crate) async fn submit(
+    core: &Core,
+    node: &NodeRid,
+    mut record: Record,
+    deadline: &Deadline,
+) -> Result<(), Error> {
     loop {
         connected(core, node, deadline).await?;
         let left = deadline.left();
@@ -86,6 +95,7 @@ pub(crate) async fn request(
     payload: Payload,
     deadline: &Deadline,
 ) -> Outcome {
+    let _place = core.pending.place(deadline).await?;
     let operation = core.ids.operation();
     let correlation = core.ids.correlation();
     let record = Record::from(ActorRequest {
@@ -127,7 +137,8 @@ pub(crate) fn outcome_of(ended: Ended) -> Outcome {
 }
 
 /// As [`exchange`] for a request whose Actor may move while it waits: then the answer comes from its new owner, and
-/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272).
+/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272). Needs no place in the table of its own:
+/// a forwarded request is no operation of this host (RL-151), and everybody else has taken one.
 pub(crate) async fn tracked(
     core: &Core,
     node: &NodeRid,
@@ -143,13 +154,23 @@ pub(crate) async fn tracked(
     };
     tokio::select! {
         biased;
-        reply = exchange(core, node, record, deadline) => reply.map(Ended::Here),
+        reply = exchange_apart(core, node, record, deadline) => reply.map(Ended::Here),
         Ok(outcome) = relayed => Ok(Ended::Relayed(outcome)),
     }
 }
 
-/// Sends a record of class request, waiting for the connection, and gives its reply.
+/// Sends a record of class request, waiting for a place in the table (EX-273) and for the connection, and gives its reply.
 pub(crate) async fn exchange(
+    core: &Core,
+    node: &NodeRid,
+    record: Record,
+    deadline: &Deadline,
+) -> Result<Reply, Error> {
+    let _place = core.pending.place(deadline).await?;
+    exchange_apart(core, node, record, deadline).await
+}
+
+async fn exchange_apart(
     core: &Core,
     node: &NodeRid,
     mut record: Record,

@@ -21,7 +21,7 @@ pub(crate) enum Place {
     Here(Arc<Live>),
     /// To what stands in its place on this host while it moves.
     Moving(Holder),
-    /// To its owner.
+    /// To its owner, whose route and fences are one value (EX-370).
     There(Box<Tenure>),
 }
 
@@ -49,7 +49,8 @@ fn here(core: &Core, id: &ActorId) -> Option<Place> {
         Slot::Live(live) => Place::Here(live),
         Slot::Arriving(unit) => Place::Moving(Holder::Target(unit)),
         Slot::Leaving(unit) => Place::Moving(Holder::Source(unit)),
-        Slot::Follow(route) => Place::There(Box::new(route.target().clone())),
+        // Without a route it comes back or ends just now; cache and store know more.
+        Slot::Follow => Place::There(Box::new(core.moves.following.target(id)?)),
     })
 }
 

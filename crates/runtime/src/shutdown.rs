@@ -58,6 +58,9 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     let mut clean = attempt("publish", directory::publish(core, left(&deadline))).await;
     let grace = tokio::time::sleep(left(&deadline));
     core.engine.shutdown(grace).await;
+    // RL-267: what was answered has to reach its callers.
+    let confirmed = core.pending.all_confirmed();
+    let _in_time = tokio::time::timeout(left(&deadline), confirmed).await;
     let late = deadline.left().is_none();
     // The lease goes on until the rows are released (RL-221), so there is time for that after the deadline too.
     let teardown = core.deadline(left(&deadline).max(TEARDOWN_MIN));

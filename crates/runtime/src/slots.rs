@@ -21,7 +21,7 @@ use crate::actor::ActorRef;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
-use crate::relocation::{FollowRoute, SourceUnit, TargetUnit};
+use crate::relocation::{SourceUnit, TargetUnit};
 use crate::session::ActorSession;
 
 /// One activation of an Actor on this host: who it is and in which tenure. Never changes.
@@ -167,8 +167,8 @@ pub(crate) struct Live {
     right: AtomicU8,
     /// Says that a Join has given the right back.
     freed: Notify,
-    /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
-    /// that nobody changes any more.
+    /// The right to change the row: held from the restore of an arriving Actor until the row says that it is open here, by
+    /// whoever writes into it after that, and by a move away from its first read to its end.
     pub(crate) book: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -252,8 +252,8 @@ pub(crate) enum Slot {
     Arriving(Arc<TargetUnit>),
     /// It is past the boundary of a move away, and the commit has not been seen.
     Leaving(Arc<SourceUnit>),
-    /// It has moved: forward for a while (RL-151).
-    Follow(Arc<FollowRoute>),
+    /// It has moved: forward for a while, along the one route that the book has (RL-151).
+    Follow,
 }
 
 /// All slots of a host, in shards, so that lanes of different Actors do not meet at one lock.
@@ -341,7 +341,7 @@ impl Slots {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             all.extend(shard.values().filter_map(|slot| match slot {
                 Slot::Live(live) => Some(Arc::clone(live)),
-                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow(_) => None,
+                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow => None,
             }));
         }
         all

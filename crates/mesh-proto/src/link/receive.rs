@@ -123,6 +123,7 @@ impl Link {
             | LinkEvent::Received(..)
             | LinkEvent::Decoded(..)
             | LinkEvent::Closed(_)
+            | LinkEvent::Flow(_)
             | LinkEvent::Describe(_)
             | LinkEvent::Supersede
             | LinkEvent::Resume

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use spotlane_wire::FrameBuffer;
 
 use super::header::{Edition, Flags, Header};
-use super::message::Envelope;
+use super::message::{Envelope, Mark};
 use crate::bound::FRAME_CHARGE;
 
 /// From this size on a frame body stays a part of its own instead of being copied (as in the codec).
@@ -78,6 +78,11 @@ impl Size {
                 charge: ENVELOPE_BODY_BYTES.saturating_add(FRAME_CHARGE.saturating_mul(4)),
                 body_bytes: ENVELOPE_BODY_BYTES,
             },
+            // TR-45: the sequence belongs to the header.
+            (
+                Edition::E2,
+                Envelope::Request(_) | Envelope::Reply(_) | Envelope::CompletionControl,
+            ) => Self::default(),
         };
         for body in bodies {
             let body = u64::try_from(body).unwrap_or(u64::MAX);
@@ -107,11 +112,11 @@ pub fn write_record(
     record: &FrameBuffer,
     sink: &mut impl Sink,
 ) {
-    write_envelope(edition, envelope, sink);
+    let mut start = write_envelope(edition, envelope, sink);
     let mut frames = record.frames().peekable();
     while let Some(frame) = frames.next() {
         let flags = more_if(frames.peek().is_some());
-        sink.copy(&Header::encode(edition, flags, length(frame.bytes())));
+        write_header(start.take(), flags, length(frame.bytes()), sink);
         sink.copy(frame.head());
         if let Some(payload) = frame.payload() {
             write_body(payload, sink);
@@ -129,22 +134,37 @@ pub fn encode_record(edition: Edition, envelope: Envelope, record: &FrameBuffer)
 /// Encodes frames of any content; large ones are not copied.
 pub fn encode_frames(edition: Edition, envelope: Envelope, frames: &[Bytes]) -> Parts {
     let mut writer = Writer::default();
-    write_envelope(edition, envelope, &mut writer);
+    let mut start = write_envelope(edition, envelope, &mut writer);
     let mut rest = frames.iter().peekable();
     while let Some(frame) = rest.next() {
         let flags = more_if(rest.peek().is_some());
-        writer.copy(&Header::encode(edition, flags, length(frame.len())));
+        write_header(start.take(), flags, length(frame.len()), &mut writer);
         write_body(frame, &mut writer);
     }
     writer.finish(Size::of(edition, envelope, frames.iter().map(Bytes::len)))
 }
 
-fn write_envelope(edition: Edition, envelope: Envelope, sink: &mut impl Sink) {
+/// TR-40, TR-45: what is in front of the payload, or what the first frame of it is marked with.
+#[inline]
+fn write_envelope(edition: Edition, envelope: Envelope, sink: &mut impl Sink) -> Option<Mark> {
     match edition {
         Edition::E1 => {
-            if let Some(bytes) = envelope.bytes(edition) {
+            if let Some(bytes) = envelope.bytes() {
                 sink.copy(&bytes);
             }
+            None
+        }
+        Edition::E2 => envelope.mark(),
+    }
+}
+
+#[inline]
+fn write_header(mark: Option<Mark>, flags: Flags, length: u32, sink: &mut impl Sink) {
+    match mark {
+        None => sink.copy(&Header::encode(flags, length)),
+        Some(Mark { kind, sequence }) => {
+            sink.copy(&Header::encode_kind(flags, Some(kind), length));
+            sink.copy(&sequence.get().to_be_bytes());
         }
     }
 }
@@ -218,6 +238,24 @@ mod tests {
               \x5A\x01\x01\0\0\0\0\x08\0\0\0\0\0\0\0\x02\x5A\x01\0\0\0\0\0\x03ask"
         );
         assert_eq!(parts.charge(), 5 * 64 + 1 + 1 + 1 + 8 + 3);
+    }
+
+    /// TR-45
+    #[test]
+    fn a_request_of_the_second_edition_is_marked_on_its_first_frame() {
+        let sequence = Sequence::new(2).unwrap();
+        let frames = ["ask", "more"].map(|body| Bytes::from_static(body.as_bytes()));
+        let encode = |envelope| encode_frames(Edition::E2, envelope, &frames);
+        let request = encode(Envelope::Request(sequence));
+        assert_eq!(
+            &request.to_bytes()[..],
+            b"\x5A\x01\x01\x01\0\0\0\x03\0\0\0\0\0\0\0\x02ask\x5A\x01\0\0\0\0\0\x04more"
+        );
+        assert_eq!(request.charge(), 2 * 64 + 3 + 4);
+        assert_eq!(encode(Envelope::Reply(sequence)).to_bytes()[3], 2);
+        let plain = b"\x5A\x01\x01\0\0\0\0\x03ask\x5A\x01\0\0\0\0\0\x04more";
+        assert_eq!(&encode(Envelope::Plain).to_bytes()[..], plain);
+        assert_eq!(&encode(Envelope::CompletionControl).to_bytes()[..], plain);
     }
 
     /// TR-38

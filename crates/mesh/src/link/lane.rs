@@ -169,7 +169,7 @@ impl Reader {
         if self.lane != Lane::Application {
             return;
         }
-        while self.core.inbox.is_paused() {
+        while self.core.inbox.is_paused() && !self.core.reads_on() {
             self.core.inbox.go.notified().await;
             self.core.drain().await;
         }
@@ -291,6 +291,7 @@ impl Reader {
                 },
                 other @ (ConnectionEffect::Write(_)
                 | ConnectionEffect::Ready(_)
+                | ConnectionEffect::Flow(_)
                 | ConnectionEffect::Dropped(_)
                 | ConnectionEffect::End(_)) => other,
             };
@@ -323,6 +324,14 @@ impl LinkCore {
             reply,
         };
         self.inbox.push(Item::Record(Box::new(received)));
+    }
+
+    /// Whether a lane is read although the host has paused: a peer of E2 was told to, its probes come
+    /// behind what it has sent before it heard of that, and there is room for that (TR-46, TR-52).
+    fn reads_on(&self) -> bool {
+        let max = self.node.config.bounds.send_charge_max;
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        self.tells_flow.load(Ordering::Acquire) && self.inbox.bytes() < max
     }
 
     /// Whether the host takes the next record.

@@ -101,6 +101,11 @@ impl<T> Inbox<T> {
         self.lock().arrivals = Arrivals::Taken;
     }
 
+    /// Whether it takes messages.
+    pub(crate) fn takes_arrivals(&self) -> bool {
+        self.lock().arrivals == Arrivals::Taken
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().queue.is_empty()
     }

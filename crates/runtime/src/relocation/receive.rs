@@ -4,7 +4,7 @@
 //! free again, and what has come and is not assembled does not pile up. The machine of the unit does that, and it
 //! belongs to the driver; while the driver waits with nothing left to do, the receive step may use it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use spotlane_location::authority::ActiveObject;
@@ -14,14 +14,15 @@ use spotlane_relocation::settings::RelocationSettings;
 use spotlane_relocation::target::{
     CommitAnswer, LifecycleOutcome, RestoreFailure, Target, TargetEffect, TargetEvent,
 };
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::command::relocation::RelocationState;
 
 use super::inbox::{Inbox, Input};
 use super::memory;
+use super::source::SourceUnit;
 use super::target::Staged;
 use crate::message::Message;
-use crate::slots::Slot;
 
 pub(super) type Event = TargetEvent<Box<Message>>;
 
@@ -30,9 +31,9 @@ pub(crate) struct TargetUnit {
     /// Outside of the lock of the inbox; nothing is awaited under it.
     desk: Mutex<Desk>,
     pub(super) inbox: Inbox<TargetInput>,
-    /// The follow route that stood in the object's place when its queue was registered; it comes back when nothing comes of
-    /// the move. A leaf lock, taken inside of a change of the slot.
-    replaced: Mutex<Option<Slot>>,
+    /// The earlier move away that stood in the object's place when its queue was registered; it takes messages again when
+    /// nothing comes of this one. A leaf lock, taken inside of a change of the slot.
+    earlier: Mutex<Option<Arc<SourceUnit>>>,
 }
 
 impl std::fmt::Debug for TargetUnit {
@@ -60,6 +61,7 @@ enum Is {
 /// What the driver of a unit finds in its inbox.
 pub(super) enum TargetInput {
     Event(Box<Event>),
+    TenureEnded(AuthorityOwnerGeneration),
     /// What the receive step of a chunk has led to.
     Effects(Vec<TargetEffect<Box<Message>>>),
     Row(RowRead, Option<Box<ActiveObject>>),
@@ -105,7 +107,7 @@ impl TargetUnit {
                 driver: Is::Busy,
             }),
             inbox: Inbox::new(),
-            replaced: Mutex::new(None),
+            earlier: Mutex::new(None),
         }
     }
 
@@ -121,8 +123,13 @@ impl TargetUnit {
         self.inbox.push(TargetInput::Event(Box::new(event)));
     }
 
-    pub(super) fn replaced(&self) -> MutexGuard<'_, Option<Slot>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The object has left or ended here, in that tenure; a later one of it goes on.
+    pub(super) fn tenure_ended(&self, tenure: AuthorityOwnerGeneration) {
+        self.inbox.push(TargetInput::TenureEnded(tenure));
+    }
+
+    pub(super) fn earlier(&self) -> MutexGuard<'_, Option<Arc<SourceUnit>>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).

@@ -4,35 +4,33 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
-use spotlane_location::LocationError;
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::ConnectionId;
+use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
     OwnerCommitted, RestoreFailure, RestoreOrder, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::{ActorId, StableType};
-use spotlane_types::kind::RelocationPhase;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
 use super::inbox::Input;
 use super::receive::{Attempt, Event, TargetInput, TargetUnit};
+use super::replies::{MoveContext, Place};
 use super::source::submit;
-use super::{emit, freeze, rows};
+use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
-use crate::clock::backoff;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
@@ -47,7 +45,7 @@ pub(super) struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
-    /// Keeps moves away from the row until it is steady.
+    /// Keeps moves away from the row until it says that the Actor is open here.
     book: OwnedMutexGuard<()>,
 }
 
@@ -88,7 +86,10 @@ pub(super) fn prepared(
             return (slot, ());
         }
         if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
-            *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+            *unit.earlier() = match slot {
+                Some(Slot::Leaving(earlier)) => Some(earlier),
+                _ => None,
+            };
         }
         unit.inbox.open_arrivals();
         (Some(Slot::Arriving(Arc::clone(&unit))), ())
@@ -143,7 +144,7 @@ struct Driver {
     unit: Arc<TargetUnit>,
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
-    context: Option<freeze::MoveContext>,
+    context: Option<MoveContext>,
     /// The restore or commit that an answer is awaited for.
     attempt: Attempt,
     /// The row as it was read last, or written by the commit.
@@ -164,6 +165,11 @@ impl Driver {
         loop {
             while let Some(event) = self.events.pop_front() {
                 let asked = self.look_at(&event);
+                if self.ends_the_tenure(&event) {
+                    let (now, ended) = (self.now(), TargetEvent::TenureEnded);
+                    self.unit.machine().on_event(now, ended, &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
                 let now = self.now();
                 self.unit.machine().on_event(now, event, &mut effects);
                 self.carry_out(&mut effects).await;
@@ -225,6 +231,8 @@ impl Driver {
             TargetInput::Event(event) => *event,
             // Carried out by the caller.
             TargetInput::Effects(_) => return,
+            TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
+            TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
             TargetInput::Row(read, row) => {
                 if row.is_some() {
                     self.row = row;
@@ -262,16 +270,37 @@ impl Driver {
         };
         // RL-139: a move that is on its way keeps its name.
         if self.is_nothing_here() {
-            let context = ReplyRelayContext::MaintenanceRelocation {
+            self.context = Some(MoveContext {
                 relocation: prepare.relocation,
-                target_attempt_generation: prepare.target_attempt_generation,
+                attempt: prepare.target_attempt_generation,
                 coordinator: prepare.coordinator.clone(),
-                participant_id: ParticipantId::MIN,
-                sequence: RelaySequence::MIN,
-            };
-            self.context = Some(freeze::MoveContext(context));
+                replies: Some(Arc::default()),
+            });
         }
         true
+    }
+
+    /// Whether a command 40 names a later tenure than that of the object here: it has left without this driver hearing of
+    /// it, because the source of its move away has not seen the commit yet (SRC-12, RL-356).
+    fn ends_the_tenure(&self, event: &Event) -> bool {
+        let TargetEvent::Prepare { prepare, .. } = event else {
+            return false;
+        };
+        let RelocationObject::Actor {
+            expected_authority_owner_generation: ends,
+            ..
+        } = &prepare.object
+        else {
+            return false;
+        };
+        self.unit.machine().stage() == TargetStage::TargetOpen
+            && self.tenure().is_some_and(|here| ends.is_after(here))
+    }
+
+    /// The tenure of the Actor that is open here, or was.
+    fn tenure(&self) -> Option<AuthorityOwnerGeneration> {
+        let live = self.live.as_ref()?;
+        Some(live.unit.tenure().authority_owner_generation)
     }
 
     async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
@@ -423,15 +452,20 @@ impl Driver {
         for item in items {
             push(&self.core, self.context.as_ref(), backlog, timers, item);
         }
-        let unit = &self.unit;
-        self.core.slots.change(&self.id, |_| {
+        let (core, unit, id) = (&self.core, &self.unit, &self.id);
+        core.slots.change(id, |_| {
             for message in unit.inbox.close_arrivals() {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
-            *unit.replaced() = None;
+            *unit.earlier() = None;
+            core.moves.following.came_back(id);
             (Some(Slot::Live(Arc::clone(live))), ())
         });
+        if let Some(earlier) = core.moves.source_of(id) {
+            // An earlier move away whose commit was not seen: what its sealed lane holds is for this tenure.
+            earlier.push(SourceEvent::CommitHint);
+        }
     }
 
     /// RL-50, RL-70: the completion of a Join runs on the closed lane, before the first saved item. An Entry Spot has no
@@ -494,24 +528,15 @@ impl Driver {
         tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
     }
 
-    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. Until then look-ups wait and
-    /// moves away too.
+    /// RL-365: look-ups and moves away wait for `activated`; `completed` gates nothing (RL-26).
     fn record_activated(&mut self) {
-        let (Some(live), Some(book)) = (self.live.clone(), self.book.take()) else {
-            return;
-        };
-        let core = Arc::clone(&self.core);
-        self.core.tasks.spawn(async move {
-            for phase in [RelocationPhase::Activated, RelocationPhase::Completed] {
-                let mut attempt = 0;
-                while let Err(error) = record(&core, &live, phase).await {
-                    tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
-                    tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
-                    attempt = attempt.saturating_add(1);
-                }
-            }
-            drop(book);
-        });
+        let (live, right) = (self.live.clone(), self.book.take());
+        if let (Some(live), Some(right), Some(context)) = (live, right, self.context.clone()) {
+            let core = Arc::clone(&self.core);
+            self.core
+                .tasks
+                .spawn(book::keep(core, live, context, right));
+        }
     }
 
     /// A message that no unit holds: to whatever stands in the object's place, unless that is this queue itself.
@@ -525,7 +550,7 @@ impl Driver {
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
-        if let Some(message) = freeze::thaw(&self.core, context, record) {
+        if let Some(message) = freeze::thaw(&self.core, context, Place::Relayed, record) {
             redispatch(&self.core, &self.id, message);
         }
     }
@@ -547,10 +572,13 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn give_the_place_back(&mut self, arrivals: Vec<Box<Message>>) {
-        let unit = &self.unit;
+        let (unit, following) = (&self.unit, &self.core.moves.following);
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
-                (unit.replaced().take(), unit.inbox.close_arrivals())
+                let earlier = unit.earlier().take().filter(|earlier| earlier.takes());
+                let follow = || following.target(&self.id).map(|_| Slot::Follow);
+                let back = earlier.map(Slot::Leaving).or_else(follow);
+                (back, unit.inbox.close_arrivals())
             }
             // Who has seen the queue before something else took its place looks again (RL-170).
             other => (other, unit.inbox.close_arrivals()),
@@ -564,42 +592,27 @@ impl Driver {
     }
 }
 
-/// Writes one phase; whatever ends the tenure ends this with it.
-async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), Error> {
-    let Some(row) = live.row() else { return Ok(()) };
-    let payload = rows::at_phase(&row, phase);
-    let held = core.held()?;
-    let until = core
-        .deadline(core.settings.lease.renew_timeout())
-        .location();
-    match core.repository.preserve(&held, &row, &payload, until).await {
-        Ok(row) => live.set_row(row),
-        Err(LocationError::Conflict { .. }) => {
-            // The row has changed or is gone: this tenure is over.
-            tracing::warn!(target: "spotlane::runtime::relocation", %phase, "the row has moved on");
-        }
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
-}
-
 /// Puts one item into the backlog of the closed lane.
 fn push(
     core: &Arc<Core>,
-    context: Option<&freeze::MoveContext>,
+    context: Option<&MoveContext>,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
-    let thaw = |record| context.and_then(|context| freeze::thaw(core, context, record));
+    let Some(context) = context else { return };
+    let thaw = |place, record| freeze::thaw(core, context, place, record);
     match item {
         BacklogItem::Saved(entry) => {
-            if let Some(message) = thaw(entry.record) {
+            context.seen(entry.order);
+            let place = Place::Saved(entry.participant_id, entry.order);
+            if let Some(message) = thaw(place, entry.record) {
                 let bytes = message.payload_bytes();
                 backlog.push_saved(Fifo::Application, Work::Message(message), bytes);
             }
         }
         BacklogItem::Tick(tick) => {
+            context.seen(tick.order);
             // The tick itself is in the queue, so its timer goes on behind it.
             let name = tick.timer_name.as_str();
             if let Some(timer) = timers.iter_mut().find(|timer| *timer.name == *name) {
@@ -616,7 +629,7 @@ fn push(
             backlog.push_saved(Fifo::Application, Work::Tick(tick), 0);
         }
         BacklogItem::Relay(record) => {
-            if let Some(message) = thaw(*record) {
+            if let Some(message) = thaw(Place::Relayed, *record) {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }

@@ -180,7 +180,7 @@ pub(super) fn bind(core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind,
         // SB-72
         Some(Slot::Arriving(_) | Slot::Leaving(_)) => answer(reply, Err(BindRefusal::Sealed)),
         // SB-70: the session owner looks again; a bind is not sent on from here yet.
-        Some(Slot::Follow(_)) | None => answer(reply, Err(BindRefusal::StaleLocation)),
+        Some(Slot::Follow) | None => answer(reply, Err(BindRefusal::StaleLocation)),
     }
 }
 

@@ -18,7 +18,6 @@ use spotlane_wire::reference::BindingTransition;
 use tokio::sync::oneshot;
 
 use crate::core::Core;
-use crate::error::Error;
 use crate::inbound::redispatch;
 use crate::message::{Message, Origin, Outcome, ReplyTo};
 use crate::payload::Payload;
@@ -191,9 +190,9 @@ fn relay_here(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
     let reply = if relay.message.form == RelayForm::Request {
         let (sender, answer) = oneshot::channel();
         ticket.accepted();
+        let task = Arc::clone(core);
         core.tasks.spawn(async move {
-            let gone = || Err(Error::unavailable("the actor ended before it answered"));
-            end(ticket, answer.await.unwrap_or_else(|_| gone()));
+            end(ticket, answer.await.unwrap_or_else(|_| Err(task.gone())));
         });
         ReplyTo::local(sender)
     } else {
