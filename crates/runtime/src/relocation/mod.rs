@@ -10,9 +10,11 @@ mod host;
 mod inbox;
 mod line;
 mod links;
+mod memory;
 mod moving;
 mod pacing;
 mod pending;
+mod receive;
 mod replies;
 mod rows;
 mod source;
@@ -28,6 +30,7 @@ use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::TargetEvent;
 use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::ActorId;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
@@ -39,8 +42,8 @@ pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::{begin_join, pick_target, relocate};
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};
+pub(crate) use receive::TargetUnit;
 pub(crate) use source::SourceUnit;
-pub(crate) use target::TargetUnit;
 
 use crate::core::Core;
 use crate::settings::Settings;
@@ -171,10 +174,10 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         }
         Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
-            Some(target) => target.push(TargetEvent::Chunk {
-                connection,
-                chunk: Box::new(chunk),
-            }),
+            Some(target) => {
+                let now = Monotonic::from_origin(core.clock.elapsed());
+                target.chunk(now, connection, chunk);
+            }
             // TGT-37
             None => ignored("no such move comes here"),
         },

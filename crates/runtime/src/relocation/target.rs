@@ -1,17 +1,17 @@
 //! The driver of an object that comes: runs the target machine and carries out what it asks for, in order.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
-use spotlane_relocation::identity::{ConnectionId, RowRead};
+use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
-    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    OwnerCommitted, RestoreFailure, RestoreOrder, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
@@ -24,9 +24,10 @@ use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
-use super::inbox::{Inbox, Input};
+use super::inbox::Input;
+use super::receive::{Attempt, Event, TargetInput, TargetUnit};
 use super::replies::{MoveContext, Place};
-use super::source::{SourceUnit, submit};
+use super::source::submit;
 use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
@@ -39,67 +40,8 @@ use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
 use crate::unwind::caught;
 
-type Event = TargetEvent<Box<Message>>;
-
-/// An object that comes, or has come, or is remembered.
-pub(crate) struct TargetUnit {
-    inbox: Inbox<TargetInput>,
-    /// The earlier move away that stood in the object's place when its queue was registered; it takes messages again when
-    /// nothing comes of this one. A leaf lock, taken inside of a change of the slot.
-    earlier: Mutex<Option<Arc<SourceUnit>>>,
-}
-
-impl std::fmt::Debug for TargetUnit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetUnit")
-            .field("inbox", &self.inbox)
-            .finish_non_exhaustive()
-    }
-}
-
-enum TargetInput {
-    Event(Box<Event>),
-    TenureEnded(AuthorityOwnerGeneration),
-    Row(RowRead, Option<Box<ActiveObject>>),
-    Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
-    Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
-    JoinCompleted(Attempt, Box<Staged>, LifecycleOutcome),
-}
-
-/// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
-/// one is nobody's any more (TGT-32).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Attempt(u64);
-
-impl Attempt {
-    fn next(&mut self) -> Self {
-        self.0 = self.0.saturating_add(1);
-        *self
-    }
-}
-
-impl TargetUnit {
-    pub(super) fn push(&self, event: Event) {
-        self.inbox.push(TargetInput::Event(Box::new(event)));
-    }
-
-    /// The object has left or ended here, in that tenure; a later one of it goes on.
-    pub(super) fn tenure_ended(&self, tenure: AuthorityOwnerGeneration) {
-        self.inbox.push(TargetInput::TenureEnded(tenure));
-    }
-
-    fn earlier(&self) -> MutexGuard<'_, Option<Arc<SourceUnit>>> {
-        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
-    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
-        self.inbox.hold(message)
-    }
-}
-
 /// An instance that was restored and must not run yet.
-struct Staged {
+pub(super) struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
@@ -179,15 +121,11 @@ fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
 }
 
 fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
-    let unit = Arc::new(TargetUnit {
-        inbox: Inbox::new(),
-        earlier: Mutex::new(None),
-    });
+    let unit = Arc::new(TargetUnit::new(core.moves.settings));
     let driver = Driver {
         core: Arc::clone(core),
         id: id.clone(),
         unit: Arc::clone(&unit),
-        machine: Target::new(core.moves.settings),
         events: VecDeque::new(),
         context: None,
         attempt: Attempt::default(),
@@ -204,7 +142,6 @@ struct Driver {
     core: Arc<Core>,
     id: ActorId,
     unit: Arc<TargetUnit>,
-    machine: Target<Box<Message>>,
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
     context: Option<MoveContext>,
@@ -229,11 +166,12 @@ impl Driver {
             while let Some(event) = self.events.pop_front() {
                 let asked = self.look_at(&event);
                 if self.ends_the_tenure(&event) {
-                    let ended = TargetEvent::TenureEnded;
-                    self.machine.on_event(self.now(), ended, &mut effects);
+                    let (now, ended) = (self.now(), TargetEvent::TenureEnded);
+                    self.unit.machine().on_event(now, ended, &mut effects);
                     self.carry_out(&mut effects).await;
                 }
-                self.machine.on_event(self.now(), event, &mut effects);
+                let now = self.now();
+                self.unit.machine().on_event(now, event, &mut effects);
                 self.carry_out(&mut effects).await;
                 if asked && self.is_nothing_here() {
                     // A move that is over, or was refused: the queue that command 40 registered is nobody's (RL-353).
@@ -247,9 +185,13 @@ impl Driver {
                 Some(Input::Arrived(message)) => {
                     self.events.push_back(TargetEvent::Arrived(message));
                 }
+                Some(Input::Other(TargetInput::Effects(mut asked))) => {
+                    self.carry_out(&mut asked).await;
+                }
                 Some(Input::Other(input)) => self.take(input),
                 None => {
-                    self.machine.on_deadline(self.now(), &mut effects);
+                    let now = self.now();
+                    self.unit.machine().on_deadline(now, &mut effects);
                     self.carry_out(&mut effects).await;
                 }
             }
@@ -258,13 +200,13 @@ impl Driver {
 
     /// Whether no move is on its way here and none has ended here as owner.
     fn is_nothing_here(&self) -> bool {
-        let stage = self.machine.stage();
+        let stage = self.unit.machine().stage();
         matches!(stage, TargetStage::Absent | TargetStage::TargetRemoved)
     }
 
     /// Whether nothing is left to remember; then the unit is gone from the host.
     fn is_done(&self) -> bool {
-        if !self.machine.is_idle() {
+        if !self.unit.machine().is_idle() {
             return false;
         }
         let mut targets = self.core.moves.targets();
@@ -276,16 +218,19 @@ impl Driver {
     }
 
     async fn next_input(&self) -> Option<Input<TargetInput>> {
-        let Some(deadline) = self.machine.next_deadline() else {
-            return Some(self.unit.inbox.pop().await);
-        };
-        let left = deadline.since(self.now());
-        tokio::time::timeout(left, self.unit.inbox.pop()).await.ok()
+        let left = self
+            .unit
+            .machine()
+            .next_deadline()
+            .map(|deadline| deadline.since(self.now()));
+        self.unit.next_input(left).await
     }
 
     fn take(&mut self, input: TargetInput) {
         let event = match input {
             TargetInput::Event(event) => *event,
+            // Carried out by the caller.
+            TargetInput::Effects(_) => return,
             TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
             TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
             TargetInput::Row(read, row) => {
@@ -348,7 +293,7 @@ impl Driver {
         else {
             return false;
         };
-        self.machine.stage() == TargetStage::TargetOpen
+        self.unit.machine().stage() == TargetStage::TargetOpen
             && self.tenure().is_some_and(|here| ends.is_after(here))
     }
 
