@@ -5,7 +5,7 @@ use bytes::Bytes;
 use spotlane_session::{BindingIdentity, Peer, SessionIdentity, SessionOwner};
 use spotlane_types::count::ReplyRouteId;
 use spotlane_types::generation::{BindingGeneration, OwnerLeaseGeneration};
-use spotlane_types::id::{OperationId, SessionRid};
+use spotlane_types::id::{OperationId, SessionRid, SpotId};
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::blob::PayloadBytes;
 use spotlane_wire::command::message::BoundSessionTail;
@@ -18,11 +18,6 @@ use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotMembership};
 use super::Cast;
 use crate::network::HostIndex;
 use crate::observation::{BindingNumber, Kind, MessageId, PushId, SessionIndex};
-
-/// The low byte of the first word of the operation of a disconnect callback. The rest of the word is its session, and
-/// the second word its binding: the record itself names only the Actor.
-const DISCONNECTED: u64 = 2;
-const SESSION_BITS: u32 = 8;
 
 /// A binding that has ended, as its callback carries it.
 #[derive(Clone, Debug)]
@@ -140,15 +135,16 @@ impl Cast {
         actor: &ActorRef,
         at: HostIndex,
     ) -> Result<FrozenRecord> {
-        let membership = SpotMembership {
-            spot: self.entry(at)?,
-        };
+        // The record names the Actor and its Spot and nothing else, so the name of the Spot says whose callback it is.
+        let mut spot = self.entry(at)?;
+        let SessionIndex(number) = session_of(&session.session_rid).context("a session")?;
+        let name = format!("{}/{number}/{}", spot.spot_id.as_str(), binding.get());
+        spot.spot_id = SpotId::new(&name)?;
+        let membership = SpotMembership { spot };
         let current = ActorMembershipSnapshot {
             actor: actor.clone(),
             membership,
         };
-        let SessionIndex(number) = session_of(&session.session_rid).context("a session")?;
-        let first = (number << SESSION_BITS) | DISCONNECTED;
         Ok(FrozenRecord {
             source: FrozenSource::Node {
                 source_node_rid: session.owner.node_rid.clone(),
@@ -157,7 +153,7 @@ impl Cast {
                 source_owner_lease_generation: session.owner.owner_lease_generation,
             },
             metadata: None,
-            operation_id: Some(OperationId::new(first, binding.get())?),
+            operation_id: None,
             operation_kind: MeshOperationKind::None,
             reply_route: None,
             body: FrozenRecordBody::SpotControl {
@@ -171,8 +167,7 @@ impl Cast {
     /// # Errors
     /// It is of another world.
     pub fn ended(&self, record: &FrozenRecord) -> Result<Option<Ended>> {
-        let (Some(binding), Some(operation)) = (disconnected_of(record), record.operation_id)
-        else {
+        let Some((session, binding)) = ended_in(record) else {
             return Ok(None);
         };
         let identity = BindingIdentity {
@@ -180,7 +175,7 @@ impl Cast {
             lifecycle: self.run,
             generation: BindingGeneration::new(binding.count())?,
         };
-        let session_rid = session_rid(SessionIndex(operation.high() >> SESSION_BITS))?;
+        let session_rid = session_rid(session)?;
         Ok(Some(Ended {
             binding,
             identity,
@@ -247,9 +242,22 @@ pub fn push_of(payload: &ApplicationPayload) -> Result<PushId> {
 
 /// The binding whose disconnect callback a record is.
 pub fn disconnected_of(record: &FrozenRecord) -> Option<BindingNumber> {
-    let operation = record.operation_id?;
-    let ours = operation.high() & ((1 << SESSION_BITS) - 1) == DISCONNECTED;
-    ours.then(|| BindingNumber::from_number(operation.low()))
+    ended_in(record).map(|(_, binding)| binding)
+}
+
+fn ended_in(record: &FrozenRecord) -> Option<(SessionIndex, BindingNumber)> {
+    let FrozenRecordBody::SpotControl { control } = &record.body else {
+        return None;
+    };
+    let ActorControlData::Disconnected { current } = &**control else {
+        return None;
+    };
+    let name = current.membership.spot.spot_id.as_str();
+    let mut parts = name.rsplit('/').map(str::parse);
+    let (Some(Ok(binding)), Some(Ok(session))) = (parts.next(), parts.next()) else {
+        return None;
+    };
+    Some((SessionIndex(session), BindingNumber::from_number(binding)))
 }
 
 /// The session, binding and place of a relayed message, and who sent it.
