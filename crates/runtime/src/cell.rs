@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{Clock as _, HandlerError, KeepGate, Lane, Monotonic, Owner, Spot, Tick, Turn};
+use spotlane_session::BindingIdentity;
 use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::oneshot;
 
@@ -41,6 +42,8 @@ pub(crate) enum Work {
     JoinCompleted(JoinOutcome),
     /// A tick that was queued at the former owner (EX-245).
     Tick(Box<PendingTimerTick>),
+    /// The bound session has left (SB-61); without an identity the binding ended before the Actor came here (SB-65).
+    Disconnected(Option<Box<BindingIdentity>>),
 }
 
 impl Owner for Cell {
@@ -72,6 +75,10 @@ impl Owner for Cell {
                     let actor = &mut turn.state().actor;
                     actor.on_join_completed(&mut context, outcome).await;
                 }
+                Ok(())
+            }
+            Work::Disconnected(binding) => {
+                disconnected(turn, binding).await;
                 Ok(())
             }
             Work::Tick(pending) => match thaw_tick(turn, &pending) {
@@ -143,6 +150,35 @@ fn callback_context(turn: &mut Turn<'_, Cell>) -> Option<Context> {
 fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
     if let Some(order) = context.joins().take() {
         turn.defer(Work::Join(order));
+    }
+}
+
+/// EX-29, SB-61: the callback of an Actor in an Entry Spot, which has no callbacks of its own, is the Actor's.
+async fn disconnected(turn: &mut Turn<'_, Cell>, binding: Option<Box<BindingIdentity>>) {
+    let Some(mut context) = callback_context(turn) else {
+        return;
+    };
+    // SB-62: once, and the binding ends also when the callback panics.
+    let _ended = DisconnectEnd {
+        core: Arc::clone(context.core()),
+        unit: Arc::clone(&turn.state().unit),
+        binding,
+    };
+    turn.state().actor.on_disconnected(&mut context).await;
+}
+
+/// Tells the binding of an Actor that its disconnect callback has ended, in whichever way.
+struct DisconnectEnd {
+    core: Arc<Core>,
+    unit: Arc<Unit>,
+    binding: Option<Box<BindingIdentity>>,
+}
+
+impl Drop for DisconnectEnd {
+    fn drop(&mut self) {
+        if let Some(binding) = self.binding.take() {
+            self.unit.session.disconnected(&self.core, *binding);
+        }
     }
 }
 

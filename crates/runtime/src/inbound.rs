@@ -371,7 +371,11 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
                 (reason, Work::Message(message)) => refuse(message, Error::from(&reason)),
                 (
                     _,
-                    Work::Create { .. } | Work::Join(_) | Work::JoinCompleted(_) | Work::Tick(_),
+                    Work::Create { .. }
+                    | Work::Join(_)
+                    | Work::JoinCompleted(_)
+                    | Work::Tick(_)
+                    | Work::Disconnected(_),
                 ) => {}
             }
         }

@@ -360,6 +360,7 @@ impl Driver {
             return Err(CaptureFailure::Adapter);
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        self.live.unit.session.captured(&self.core);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -451,8 +452,24 @@ impl Driver {
         self.core.slots.change(&id, |_| (Some(leaving), ()));
         let (held, cell) = handoff.moved();
         self.left = cell;
-        for message in messages(held) {
-            self.arrived(message).await;
+        for saved in held {
+            match saved {
+                Saved::Item {
+                    item: Work::Message(message),
+                    ..
+                } => self.arrived(message).await,
+                // SB-65: the session has left since; what came with the Actor ends at the target.
+                Saved::Item {
+                    item: Work::Disconnected(_),
+                    ..
+                } => {
+                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+                        self.events
+                            .push_back(SourceEvent::Arrived(Box::new(record)));
+                    }
+                }
+                _ => {}
+            }
         }
         self.events.push_back(SourceEvent::HoldDrained);
         self.core.moves.tenure_ended(&id);
@@ -675,6 +692,14 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
                 item: Work::Tick(tick),
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Item {
+                item: Work::Disconnected(_),
+                ..
+            } => {
+                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                    queue.work.push(QueuedWork::Record(Box::new(record)));
+                }
+            }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
                     queue.work.push(QueuedWork::Tick(Box::new(tick)));

@@ -7,6 +7,7 @@ use spotlane_lane::{Backlog, CapturedTimer, Fifo};
 use spotlane_location::LocationError;
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
+use spotlane_relocation::saved::is_disconnected;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::target::{
@@ -470,7 +471,7 @@ impl Driver {
                 .map(|timer| (Arc::clone(&timer.name), timer.settings.period())),
         );
         for item in items {
-            push(&self.core, self.context.as_ref(), backlog, timers, item);
+            push(&self.core, self.context.as_ref(), live, backlog, timers, item);
         }
         let unit = &self.unit;
         self.core.slots.change(&self.id, |_| {
@@ -574,6 +575,14 @@ impl Driver {
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
+        if is_disconnected(&record) {
+            if let Some(live) = &self.live {
+                live.unit.session.left_on_the_way();
+                // A lane that has ended takes its callbacks with it.
+                drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+            }
+            return;
+        }
         if let Some(message) = freeze::thaw(&self.core, context, record) {
             redispatch(&self.core, &self.id, message);
         }
@@ -636,12 +645,22 @@ async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), 
 fn push(
     core: &Arc<Core>,
     context: Option<&freeze::MoveContext>,
+    live: &Live,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
     let thaw = |record| context.and_then(|context| freeze::thaw(core, context, record));
+    let left = || {
+        live.unit.session.left_on_the_way();
+        Work::Disconnected(None)
+    };
     match item {
+        // SB-65: in the order in which it was accepted.
+        BacklogItem::Saved(entry) if is_disconnected(&entry.record) => {
+            backlog.push_saved(Fifo::Application, left(), 0);
+        }
+        BacklogItem::Relay(record) if is_disconnected(&record) => backlog.push_relay(left(), 0),
         BacklogItem::Saved(entry) => {
             if let Some(message) = thaw(entry.record) {
                 let bytes = message.payload_bytes();

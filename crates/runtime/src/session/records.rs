@@ -65,13 +65,8 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
             }
         }
         Record::BoundSessionReplaced(replaced) => {
-            let retired = &replaced.retired_session;
-            let actors = sessions.actors(&retired.session_rid);
-            if retired.session_owner_node_generation == core.identity.generation {
-                let number = retired.retired_binding_generation.get();
-                sessions.bound().remove(&number);
-            }
-            if let Some(actors) = actors {
+            // SB-52: the session judges; a record that it refuses has changed nothing.
+            if let Some(actors) = sessions.actors(&replaced.retired_session.session_rid) {
                 actors.on_replaced(peer, replaced);
             }
         }
