@@ -190,12 +190,10 @@ pub fn disconnected_record(
 
 /// Whether a record is that of a disconnect callback.
 pub fn is_disconnected(record: &FrozenRecord) -> bool {
-    match &record.body {
-        FrozenRecordBody::SpotControl { control } => {
-            matches!(**control, ActorControlData::Disconnected { .. })
-        }
-        _ => false,
-    }
+    let FrozenRecordBody::SpotControl { control } = &record.body else {
+        return false;
+    };
+    matches!(**control, ActorControlData::Disconnected { .. })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::join::{self, JoinOrder, JoinOutcome};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::registry::ErasedActor;
+use crate::session::{is_followed, take_queued};
 use crate::slots::Unit;
 
 /// The owner of an Actor's lane.
@@ -197,6 +198,11 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), Hand
     let Some(mut context) = context(turn) else {
         return Ok(());
     };
+    if is_followed(&name) {
+        let unit = Arc::clone(&turn.state().unit);
+        take_queued(context.core(), &unit, name, &payload, reply);
+        return Ok(());
+    }
     // RL-284: past the admission deadline no message starts.
     if !context.core().admits() {
         reply.answer(&name, Err(Error::unavailable(NOT_ADMITTED)));

@@ -99,6 +99,7 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
         tracing::debug!(target: "spotlane::runtime::follow", "a notice does not fit its sender");
         return;
     }
+    core.sessions.followed(source, target);
     let tenure = Tenure {
         object: AuthorityKey::Actor(source.actor.actor_id.clone()),
         object_generation: source.actor.object_generation,

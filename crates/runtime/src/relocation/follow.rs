@@ -82,7 +82,7 @@ impl FollowRoute {
     }
 
     /// RL-152, RL-153: whether the hop is allowed, and with which count.
-    fn hop(
+    pub(crate) fn hop(
         &self,
         now: Duration,
         hops: HopCount,
@@ -165,6 +165,7 @@ fn forward_send(
         name,
         payload,
         metadata,
+        tail,
         ..
     } = *message;
     let record = Record::from(ActorSend {
@@ -172,7 +173,8 @@ fn forward_send(
         message_follow_hop_count: hop,
         source_actor,
         target_actor: remote::fence_of(id, &route.target),
-        bound_session_tail: None,
+        // SB-34: the new owner judges the session.
+        bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name)?,
     });
@@ -209,6 +211,7 @@ fn forward_request(
         payload,
         metadata,
         reply,
+        tail,
         ..
     } = *message;
     let record = Record::from(ActorRequest {
@@ -217,7 +220,8 @@ fn forward_request(
         message_follow_hop_count: hop,
         source_actor,
         target_actor: remote::fence_of(id, &route.target),
-        bound_session_tail: None,
+        // SB-34: the new owner judges the session.
+        bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name.clone())?,
     });

@@ -35,7 +35,8 @@ use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::message::{Message, Origin};
-use crate::slots::{Live, Slot};
+use crate::session::ActorSession;
+use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
 
 /// A unit that leaves, as the rest of the host sees it.
@@ -44,6 +45,7 @@ pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
     target_generation: spotlane_types::generation::NodeGeneration,
+    unit: Arc<Unit>,
 }
 
 enum SourceInput {
@@ -54,6 +56,11 @@ enum SourceInput {
 impl SourceUnit {
     pub(crate) fn push(&self, event: SourceEvent) {
         self.inbox.push(SourceInput::Event(Box::new(event)));
+    }
+
+    /// The session that was bound when the object left.
+    pub(crate) fn session(&self) -> &ActorSession {
+        &self.unit.session
     }
 
     /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
@@ -80,6 +87,7 @@ pub(super) fn start(
         inbox: Inbox::new(),
         target,
         target_generation: plan.target.target_node_generation,
+        unit: Arc::clone(&live.unit),
     });
     core.moves
         .sources()

@@ -13,7 +13,7 @@ use spotlane_session::{
     BindAnswer, BindRefusal, BindingIdentity, Machine as _, Peer, SessionIdentity, SessionNotBound, SessionOwner,
 };
 use spotlane_stream::{BindTicket, NoticeTicket};
-use spotlane_types::count::Correlation;
+use spotlane_types::count::{Correlation, HopCount};
 use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
 use spotlane_types::id::{ActorId, PacketName, RelocationId};
 use spotlane_types::kind::{FailureCode, TerminalResult};
@@ -23,14 +23,17 @@ use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::reply::{ReplyTail, StreamBindReply};
 use spotlane_wire::command::session::BoundSessionBind;
 use spotlane_wire::frozen::FrozenRecord;
-use spotlane_wire::reference::ActorRef as WireActorRef;
+use spotlane_wire::reference::{
+    ActorRef as WireActorRef, ActorRouteFence, BindingTransition,
+};
 
 use crate::cell::Work;
 use crate::core::Core;
 use crate::error::Error;
-use crate::inbound::send_reply;
+use crate::inbound::{redispatch, send_reply};
+use crate::message::ReplyTo;
 use crate::payload::IntoPayload;
-use crate::session::{bindings, to_node};
+use crate::session::{bindings, follow, to_node};
 use crate::slots::{Slot, Unit};
 
 /// What an Actor's owner knows of the session that is bound to it (SB-12).
@@ -55,6 +58,8 @@ pub(crate) enum BindReply {
         correlation: Correlation,
         asked: Option<BindingGeneration>,
     },
+    /// To the hop that forwarded it (SB-24).
+    Message { reply: ReplyTo, name: PacketName },
     /// To a bind of this host.
     Bind(BindTicket),
     /// To a notice of this host.
@@ -78,9 +83,14 @@ impl ActorSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// SB-33: the one judge of a relay.
-    pub(crate) fn takes(&self, peer: &Peer, tail: &BoundSessionTail) -> bool {
-        self.lock().machine.judge_relay(peer, tail).is_ok()
+    /// SB-33: the one judge of a relay; `None` for a peer that forwards it (SB-34).
+    pub(crate) fn takes(&self, peer: Option<&Peer>, tail: &BoundSessionTail) -> bool {
+        let mut state = self.lock();
+        let judged = match peer {
+            Some(peer) => state.machine.judge_relay(peer, tail),
+            None => state.machine.judge_followed_relay(tail),
+        };
+        judged.is_ok()
     }
 
     /// RL-358: no new binds; the one there is moves with the Actor.
@@ -140,7 +150,12 @@ impl ActorSession {
         self.lock().machine.close().map_err(not_bound)
     }
 
-    fn bind(&self, core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
+    /// How this host names the Actor in its tenure.
+    pub(super) fn fence(&self) -> ActorRouteFence {
+        self.lock().machine.tenure().fence()
+    }
+
+    pub(super) fn bind(&self, core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
         // Requests of several nodes may have one number, so the machine gets one of this host.
         let correlation = core.ids.correlation();
         let request = Box::new(BoundSessionBind {
@@ -159,7 +174,6 @@ impl ActorSession {
         let before = state.name_of_binding();
         state.machine.on_event(now, event, &mut out);
         let ended = before.filter(|name| state.name_of_binding().as_ref() != Some(name));
-        let tenure = state.machine.tenure().authority_owner_generation;
         for effect in &out {
             if let ActorEffect::Answer {
                 correlation,
@@ -167,7 +181,8 @@ impl ActorSession {
             } = effect
             {
                 let reply = state.waiting.remove(correlation);
-                answers.push((reply.unwrap_or(BindReply::Nobody), *result));
+                let fence = result.map(|()| state.machine.tenure().fence());
+                answers.push((reply.unwrap_or(BindReply::Nobody), fence));
             }
         }
         drop(state);
@@ -179,7 +194,7 @@ impl ActorSession {
         }
         // SB-50: first the answer to the new session, then the news for the one before.
         for (reply, result) in answers {
-            answer(core, reply, result.map(|()| tenure));
+            answer(core, reply, result);
         }
         for effect in out {
             match effect {
@@ -243,39 +258,56 @@ impl fmt::Debug for ActorSession {
 }
 
 /// Command 38 has come, from another node or from this one.
-pub(super) fn bind(core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
-    match core.slots.get(&bind.actor.actor.actor_id) {
-        Some(Slot::Live(live)) => live.unit.session.bind(core, from, bind, reply),
+pub(super) fn bind(
+    core: &Arc<Core>,
+    from: SessionOwner,
+    bind: BoundSessionBind,
+    reply: BindReply,
+    hops: HopCount,
+) {
+    let id = &bind.actor.actor.actor_id;
+    match (core.slots.get(id), &bind.binding) {
+        (Some(Slot::Live(live)), _) => live.unit.session.bind(core, from, bind, reply),
         // SB-72
-        Some(Slot::Arriving(_) | Slot::Leaving(_)) => answer(core, reply, Err(BindRefusal::Sealed)),
-        // SB-70: the session owner looks again; a bind is not sent on from here yet.
-        Some(Slot::Follow(_)) | None => answer(core, reply, Err(BindRefusal::StaleLocation)),
+        (Some(Slot::Arriving(_) | Slot::Leaving(_)), BindingTransition::Active { .. }) => {
+            answer(core, reply, Err(BindRefusal::Sealed));
+        }
+        // SB-65: it is not refused, and finds the Actor where its dispatch opens next.
+        (Some(Slot::Arriving(_) | Slot::Leaving(_)), BindingTransition::Tombstone { .. }) => {
+            let id = id.clone();
+            if let Some(message) = follow::message(core, from, &bind, reply, hops) {
+                redispatch(core, &id, message);
+            }
+        }
+        // SB-24
+        (Some(Slot::Follow(route)), _) => follow::forward(core, &route, from, &bind, reply, hops),
+        // SB-70
+        (None, _) => answer(core, reply, Err(BindRefusal::StaleLocation)),
     }
 }
 
 /// Answers once; a registration with the tenure that it is in.
-fn answer(core: &Core, reply: BindReply, bound: Result<AuthorityOwnerGeneration, BindRefusal>) {
+pub(super) fn answer(core: &Core, reply: BindReply, bound: Result<ActorRouteFence, BindRefusal>) {
     match reply {
         BindReply::Peer {
             handle,
             correlation,
             asked,
         } => {
-            let (terminal, code) = match bound {
+            let (terminal, failure) = match &bound {
                 Ok(_) => (TerminalResult::Ok, FailureCode::None),
-                Err(refusal) => to_wire(refusal),
+                Err(refusal) => to_wire(*refusal),
             };
             let tail = match (asked, bound) {
-                (Some(binding_generation), Ok(authority_owner_generation)) => {
-                    ReplyTail::StreamBind(StreamBindReply {
-                        binding_generation,
-                        authority_owner_generation,
-                    })
-                }
+                (Some(binding_generation), Ok(fence)) => ReplyTail::StreamBind(StreamBindReply {
+                    binding_generation,
+                    authority_owner_generation: fence.expected_authority_owner_generation,
+                }),
                 _ => ReplyTail::None,
             };
-            send_reply(handle, correlation, terminal, code, tail, None);
+            send_reply(handle, correlation, terminal, failure, tail, None);
         }
+        BindReply::Message { reply, name } => reply.answer(&name, follow::to_message(bound)),
         reply => bindings::ended(
             core,
             reply,

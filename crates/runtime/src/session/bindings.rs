@@ -7,17 +7,20 @@ use spotlane_session::{
     BindAnswer, Diagnostic, NoticeEnd, Peer, SessionOwner, SessionTimes,
 };
 use spotlane_stream::{ActorBindings, BindRequest, BindTicket, NoticeTicket, Relay, RelayTicket};
-use spotlane_types::generation::{BindingGeneration, OwnerLeaseGeneration};
+use spotlane_types::count::HopCount;
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, BindingGeneration, OwnerLeaseGeneration,
+};
 use spotlane_types::id::{ActorId, SessionRid};
 use spotlane_wire::Record;
-use spotlane_wire::command::reply::Reply;
+use spotlane_wire::command::reply::{Reply, ReplyTail};
 use spotlane_wire::command::session::{BoundSessionBind, SessionRelocationSealed};
 use spotlane_wire::reference::BindingTransition;
 
 use crate::core::Core;
 use crate::session::actor::{self, BindReply};
 use crate::session::line::{Leaves, Lines};
-use crate::session::{relay, to_node};
+use crate::session::{follow, relay, to_node};
 
 /// Carries out the bindings of all sessions of a host.
 pub(super) struct HostBindings(Weak<Core>);
@@ -145,29 +148,61 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
         binding,
     };
     if route.node_rid == core.identity.rid {
-        return actor::bind(core, owner(core), bind, reply);
+        return actor::bind(core, owner(core), bind, reply, HopCount::MIN);
     }
+    let actor_id = bind.actor.actor.actor_id.clone();
+    let named = match bind.binding {
+        BindingTransition::Active { binding_generation } => {
+            let mut asked = core.sessions.asked();
+            asked.add(binding_generation, bind.actor.clone());
+            Some((actor_id, binding_generation))
+        }
+        BindingTransition::Tombstone { .. } => None,
+    };
     let task = Arc::clone(core);
     let leaves = Leaves::Request {
         timeout: core.settings.all.default_request_timeout,
-        then: Box::new(move |asked| {
-            let Ok(asked) = asked else {
-                return ended(&task, reply, BindAnswer::Unreachable);
+        then: Box::new(move |answer| {
+            let Ok(answer) = answer else {
+                let answer = at(&task, named, BindAnswer::Unreachable, None);
+                return ended(&task, reply, answer);
             };
             let core = Arc::clone(&task);
             task.tasks.spawn(async move {
-                let answer = match asked.await {
-                    Ok(answer) => {
-                        let Reply { outcome, .. } = answer;
-                        actor::from_wire(outcome.terminal_result, outcome.failure_code)
+                let (answer, tenure) = match answer.await {
+                    Ok(Reply { outcome, .. }) => {
+                        let tenure = match outcome.tail {
+                            ReplyTail::StreamBind(tail) => Some(tail.authority_owner_generation),
+                            _ => None,
+                        };
+                        let (result, failure) = (outcome.terminal_result, outcome.failure_code);
+                        (actor::from_wire(result, failure), tenure)
                     }
-                    Err(_) => BindAnswer::Unanswered,
+                    Err(_) => (BindAnswer::Unanswered, None),
                 };
+                let answer = at(&core, named, answer, tenure);
                 ended(&core, reply, answer);
             });
         }),
     };
     Lines::send(core, &route.node_rid, Record::from(bind), leaves);
+}
+
+/// SB-24: the answer to a bind, with the place that it came from.
+fn at(
+    core: &Core,
+    bind: Option<(ActorId, BindingGeneration)>,
+    answer: BindAnswer,
+    tenure: Option<AuthorityOwnerGeneration>,
+) -> BindAnswer {
+    let Some((id, generation)) = bind else {
+        return answer;
+    };
+    match (answer, follow::registered_at(core, &id, generation, tenure)) {
+        (BindAnswer::Registered { .. }, Ok(followed)) => BindAnswer::Registered { followed },
+        (BindAnswer::Registered { .. }, Err(())) => BindAnswer::Unanswered,
+        (answer, _) => answer,
+    }
 }
 
 /// A bind or notice of this host has its answer.
@@ -189,6 +224,6 @@ pub(super) fn ended(core: &Core, reply: BindReply, answer: BindAnswer) {
                 }
             });
         }
-        BindReply::Peer { .. } | BindReply::Nobody => {}
+        BindReply::Peer { .. } | BindReply::Message { .. } | BindReply::Nobody => {}
     }
 }

@@ -5,10 +5,12 @@
 //! * `actor` is the half of an Actor's owner: who is bound, and what is refused;
 //! * `relay` takes packets to Actors, and `line` keeps them in order while a queue is full;
 //! * `numbers` says which session a binding belongs to;
+//! * `follow` sends binds and notices after an Actor that has moved on;
 //! * `records` brings the records of other nodes to the one or the other.
 
 mod actor;
 mod bindings;
+mod follow;
 mod line;
 mod numbers;
 mod records;
@@ -23,11 +25,14 @@ use spotlane_stream::{SessionActors, SessionIds, StreamServer};
 use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::{NodeRid, SessionRid};
 use spotlane_wire::Record;
+use spotlane_wire::reference::ActorRouteFence;
 
 use crate::core::Core;
 
 pub(crate) use actor::ActorSession;
 pub use actor::BoundSession;
+use follow::Asked;
+pub(crate) use follow::{is_followed, take as take_followed, take_here as take_queued};
 use line::{Leaves, Lines};
 use numbers::Numbers;
 pub(crate) use records::{take, take_here};
@@ -43,6 +48,8 @@ pub(crate) struct Sessions {
     numbers: Mutex<Numbers>,
     next_generation: AtomicU64,
     lines: Lines,
+    /// Binds that another node is to answer. A leaf lock.
+    asked: Mutex<Asked>,
 }
 
 impl Sessions {
@@ -52,6 +59,15 @@ impl Sessions {
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Command 50: a hop has sent on what was addressed to it (RL-160).
+    pub(crate) fn followed(&self, source: &ActorRouteFence, target: &ActorRouteFence) {
+        self.asked().followed(source, target);
     }
 
     fn add(&self, server: Arc<StreamServer>) {

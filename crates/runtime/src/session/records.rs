@@ -5,6 +5,7 @@ use std::sync::Arc;
 use spotlane_mesh::{PeerLink, ReplyHandle};
 use spotlane_relocation::source::SourceEvent;
 use spotlane_session::{Peer, SessionOwner};
+use spotlane_types::count::HopCount;
 use spotlane_types::id::OwnerId;
 use spotlane_wire::Record;
 use spotlane_wire::command::session::BoundSessionBind;
@@ -110,7 +111,7 @@ fn bound(core: &Arc<Core>, link: &PeerLink, bind: BoundSessionBind, handle: Repl
         correlation,
         asked,
     };
-    actor::bind(core, from, bind, reply);
+    actor::bind(core, from, bind, reply, HopCount::MIN);
 }
 
 fn owner_of(core: &Core, link: &PeerLink) -> Option<SessionOwner> {

@@ -25,16 +25,24 @@ use crate::slots::Slot;
 /// SB-30: straight into the Actor's queue, as from another node.
 pub(super) fn here(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
     let id = relay.actor.actor_id.clone();
+    let slot = core.slots.get(&id);
     let here = Peer {
         node_rid: core.identity.rid.clone(),
         node_generation: core.identity.generation,
     };
-    if let Some(Slot::Live(live)) = core.slots.get(&id)
-        && !live.unit.session.takes(&here, &relay.tail)
-    {
+    let takes = match &slot {
+        Some(Slot::Live(live)) => live.unit.session.takes(Some(&here), &relay.tail),
+        Some(Slot::Leaving(unit)) => unit.session().takes(Some(&here), &relay.tail),
+        // As from another node: nobody is told of a place before the Actor has come there.
+        Some(Slot::Arriving(_)) | None => false,
+        // SB-34: the new owner judges.
+        Some(Slot::Follow(_)) => true,
+    };
+    if !takes {
         // SB-33; dropped, the ticket refuses the call.
         return;
     }
+    let tail = matches!(slot, Some(Slot::Follow(_))).then_some(relay.tail);
     let (name, payload) = Payload::from_wire(relay.message.payload);
     let reply = if relay.message.form == RelayForm::Request {
         let (sender, answer) = oneshot::channel();
@@ -50,6 +58,7 @@ pub(super) fn here(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
     };
     let from = Origin::Local { actor: None };
     let message = Message::new(name, payload, relay.message.metadata, from, reply);
+    let message = message.of_session(tail);
     redispatch(core, &id, Box::new(message));
 }
 
