@@ -94,6 +94,11 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
         tracing::debug!(target: "spotlane::runtime::follow", "a notice does not fit its sender");
         return;
     }
+    if let FollowRoute::Actor { actor: target } = &notice.route.target
+        && target.actor == source.actor
+    {
+        core.sessions.followed(source, target);
+    }
     let tenure = relocation::tenure_of(source);
     let cached = core.cached_route(&tenure.object);
     let cached = cached.and_then(|tenure| relocation::route_of(&tenure));

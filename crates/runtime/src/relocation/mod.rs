@@ -36,7 +36,7 @@ use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
 
 use follow::Following;
-pub(crate) use follow::{forward, route_of, tenure_of};
+pub(crate) use follow::{forward, may_hop, route_of, tenure_of};
 pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
 pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::{begin_join, pick_target, relocate};

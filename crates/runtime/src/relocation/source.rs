@@ -33,7 +33,8 @@ use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::message::{Message, Origin};
-use crate::slots::{Live, Slot};
+use crate::session::ActorSession;
+use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
 
 /// A unit that leaves, as the rest of the host sees it.
@@ -42,6 +43,7 @@ pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
     target_generation: NodeGeneration,
+    unit: Arc<Unit>,
 }
 
 impl Granted for SourceUnit {
@@ -64,6 +66,11 @@ enum SourceInput {
 impl SourceUnit {
     pub(crate) fn push(&self, event: SourceEvent) {
         self.inbox.push(SourceInput::Event(Box::new(event)));
+    }
+
+    /// The session that was bound when the object left.
+    pub(crate) fn session(&self) -> &ActorSession {
+        &self.unit.session
     }
 
     /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
@@ -96,6 +103,7 @@ pub(super) fn start(
         inbox: Inbox::new(),
         target,
         target_generation: plan.target.target_node_generation,
+        unit: Arc::clone(&live.unit),
     });
     core.moves
         .sources()
@@ -382,6 +390,7 @@ impl Driver {
             return Err(CaptureFailure::Adapter);
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        self.live.unit.session.captured(&self.core);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -498,8 +507,24 @@ impl Driver {
         });
         let (held, cell) = handoff.moved();
         self.left = cell;
-        for message in messages(held) {
-            self.arrived(message).await;
+        for saved in held {
+            match saved {
+                Saved::Item {
+                    item: Work::Message(message),
+                    ..
+                } => self.arrived(message).await,
+                // SB-65: the session has left since; what came with the Actor ends at the target.
+                Saved::Item {
+                    item: Work::Disconnected(_),
+                    ..
+                } => {
+                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+                        self.events
+                            .push_back(SourceEvent::Arrived(Box::new(record)));
+                    }
+                }
+                _ => {}
+            }
         }
         self.events.push_back(SourceEvent::HoldDrained);
         let tenure = self.fence.expected_authority_owner_generation;
@@ -744,6 +769,14 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
                 item: Work::Tick(tick),
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Item {
+                item: Work::Disconnected(_),
+                ..
+            } => {
+                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                    queue.work.push(QueuedWork::Record(Box::new(record)));
+                }
+            }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
                     queue.work.push(QueuedWork::Tick(Box::new(tick)));

@@ -8,6 +8,7 @@ use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::ConnectionId;
+use spotlane_relocation::saved::is_disconnected;
 use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
@@ -450,7 +451,14 @@ impl Driver {
                 .map(|timer| (Arc::clone(&timer.name), timer.settings.period())),
         );
         for item in items {
-            push(&self.core, self.context.as_ref(), backlog, timers, item);
+            push(
+                &self.core,
+                self.context.as_ref(),
+                live,
+                backlog,
+                timers,
+                item,
+            );
         }
         let (core, unit, id) = (&self.core, &self.unit, &self.id);
         core.slots.change(id, |_| {
@@ -550,6 +558,14 @@ impl Driver {
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
+        if is_disconnected(&record) {
+            if let Some(live) = &self.live {
+                live.unit.session.left_on_the_way();
+                // A lane that has ended takes its callbacks with it.
+                drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+            }
+            return;
+        }
         if let Some(message) = freeze::thaw(&self.core, context, Place::Relayed, record) {
             redispatch(&self.core, &self.id, message);
         }
@@ -596,13 +612,23 @@ impl Driver {
 fn push(
     core: &Arc<Core>,
     context: Option<&MoveContext>,
+    live: &Live,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
     let Some(context) = context else { return };
     let thaw = |place, record| freeze::thaw(core, context, place, record);
+    let left = || {
+        live.unit.session.left_on_the_way();
+        Work::Disconnected(None)
+    };
     match item {
+        // SB-65: in the order in which it was accepted.
+        BacklogItem::Saved(entry) if is_disconnected(&entry.record) => {
+            backlog.push_saved(Fifo::Application, left(), 0);
+        }
+        BacklogItem::Relay(record) if is_disconnected(&record) => backlog.push_relay(left(), 0),
         BacklogItem::Saved(entry) => {
             context.seen(entry.order);
             let place = Place::Saved(entry.participant_id, entry.order);
