@@ -88,7 +88,9 @@ fn handled_once_and_as_answered(seen: &[Seen], log: &[String]) -> Result<(), Str
             sent += usize::from(place.is_some());
             match (ended, place) {
                 (Ended::Answered(total, _), place) if place != Some(*total) => {
-                    return Err(format!("{tag} was answered with {total} and is at {place:?}"));
+                    return Err(format!(
+                        "{tag} was answered with {total} and is at {place:?}"
+                    ));
                 }
                 (_, Some(place)) if place < last => {
                     return Err(format!("{tag} was handled before the call before it"));
@@ -144,7 +146,10 @@ mod planted {
             ("the total fell", seen(0, 2, answered(1, "b"))),
             ("took turns", seen(0, 2, answered(5, "a"))),
             ("has no result", seen(1, 1, Ended::Never)),
-            ("failed with", seen(0, 1, Ended::Failed(ErrorKind::NotFound))),
+            (
+                "failed with",
+                seen(0, 1, Ended::Failed(ErrorKind::NotFound)),
+            ),
             ("is at Some(3)", seen(0, 1, answered(6, "b"))),
             (
                 "handled twice",

@@ -140,7 +140,10 @@ async fn fate(cluster: &Cluster, id: &str) -> Fate {
     let mut refused = 0;
     let until = Instant::now() + SETTLED_WITHIN;
     while Instant::now() < until {
-        let log = cluster.caller.actor(id).request("log", Json(Log::default()));
+        let log = cluster
+            .caller
+            .actor(id)
+            .request("log", Json(Log::default()));
         match log.timeout(CALL_TIMEOUT).reply::<Json<Vec<String>>>().await {
             Ok(Json(log)) => return Fate::Serves(log),
             Err(error) if error.kind() == ErrorKind::Unavailable => refused += 1,
@@ -224,7 +227,10 @@ async fn survivors_are_healthy(cluster: &Cluster, round: u64) {
     }
     for node in &cluster.nodes {
         // Whatever answered is destroyed by now: an actor that lives on is a second owner.
-        eventually(|| node.status()["actors"].as_u64(), |actors| *actors == Some(0));
+        eventually(
+            || node.status()["actors"].as_u64(),
+            |actors| *actors == Some(0),
+        );
         assert!(!node.log().contains("panicked"), "{}", node.log());
     }
 }

@@ -202,11 +202,7 @@ fn sender_of(message: &Message) -> Option<ActorRef> {
     }
 }
 
-fn forward_send(
-    core: &Arc<Core>,
-    hop: &Hop,
-    message: Box<Message>,
-) -> Result<(), Error> {
+fn forward_send(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<(), Error> {
     let fence = fence_of(&hop.target).ok_or_else(|| Error::invalid("no actor"))?;
     let operation = message.operation(core);
     let source_actor = sender_of(&message);
@@ -232,16 +228,14 @@ fn forward_send(
 
 /// RL-155: how long a hop waits by itself.
 fn window(core: &Core, hop: &Hop) -> Deadline {
-    let left = hop.until.since(Monotonic::from_origin(core.clock.elapsed()));
+    let left = hop
+        .until
+        .since(Monotonic::from_origin(core.clock.elapsed()));
     core.deadline(core.settings.all.default_request_timeout.min(left))
 }
 
 /// RL-155, RL-269: with a wait of its own, and the answer goes back along the hop.
-fn forward_request(
-    core: &Arc<Core>,
-    hop: &Hop,
-    message: Box<Message>,
-) -> Result<(), Error> {
+fn forward_request(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<(), Error> {
     let fence = fence_of(&hop.target).ok_or_else(|| Error::invalid("no actor"))?;
     let operation = message.operation(core);
     let correlation = core.ids.correlation();
@@ -280,9 +274,9 @@ fn notify(core: &Core, hop: &Hop, peer: &PeerOrigin, reply_route: Option<ReplyRo
     let begun = following.book().notices().begin(&hop.source, &hop.target);
     let Begin::Granted(claim) = begun else { return };
     let notice = notice::notice(hop, Queued::default(), peer.operation, reply_route);
-    let sent = notice.zip(core.mesh().ok()).is_some_and(|(notice, mesh)| {
-        mesh.submit(&peer.node, notice).is_ok()
-    });
+    let sent = notice
+        .zip(core.mesh().ok())
+        .is_some_and(|(notice, mesh)| mesh.submit(&peer.node, notice).is_ok());
     let mut book = following.book();
     if sent {
         book.notices().mark_sent(&claim);

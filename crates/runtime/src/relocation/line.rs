@@ -99,7 +99,9 @@ fn submit_ask(core: &Core, mut ask: Pin<Box<dyn Future<Output = ()> + Send>>) {
 const fn may_pass(why: &NotSubmitted) -> bool {
     matches!(
         why,
-        NotSubmitted::Full { .. } | NotSubmitted::NotConnected | NotSubmitted::TooManyRequests { .. }
+        NotSubmitted::Full { .. }
+            | NotSubmitted::NotConnected
+            | NotSubmitted::TooManyRequests { .. }
     )
 }
 
