@@ -483,6 +483,20 @@ impl<O: Owner> Core<O> {
         Ok(())
     }
 
+    /// A transfer: only accounted (EX-98), so it does not stand in line with those that wait for room.
+    pub(crate) fn transfer(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
+        let mut inner = self.inner.lock();
+        if !matches!(inner.admission, Admission::Open | Admission::Queueing) {
+            return self.submit_closed(inner, work);
+        }
+        inner.ledger.accept(work.payload_bytes);
+        inner.app.push_back(Entry::Work(work));
+        let schedule = inner.make_ready();
+        drop(inner);
+        self.enter(schedule);
+        Ok(())
+    }
+
     #[cold]
     fn submit_closed(
         self: &Arc<Self>,
