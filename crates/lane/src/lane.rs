@@ -202,7 +202,7 @@ impl<O: Owner> Lane<O> {
         let work = Work {
             item,
             payload_bytes,
-            reply: None,
+            reply: reply::Reply::to_nobody(),
             permit: Some(permit),
         };
         match self.core.submit(work) {
@@ -261,7 +261,7 @@ impl<O: Owner> Lane<O> {
     pub async fn ask(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
-            reply: Some(reply),
+            reply,
             ..Work::one_way(item)
         };
         if let Err((reason, work)) = self.core.submit(work) {
@@ -283,7 +283,7 @@ impl<O: Owner> Lane<O> {
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
-            reply: Some(reply),
+            reply,
             ..Work::one_way(item)
         };
         if let Err((reason, work)) = self.core.submit_lifecycle(work, Line::Normal) {

@@ -289,8 +289,9 @@ async fn bind(core: &Arc<Core>, listen: &str, advertise: Option<&str>) -> Result
     let mut config = MeshConfig::new(identity)
         .listen(listen)?
         .send_timeout(settings.send_timeout)?
-        .relocation_budget(settings.relocation_in_flight_payload_budget)
-        .relocation_node_budget(settings.relocation_node_in_flight_payload_budget)
+        // RL-131: the driver of moves paces its chunks; nothing paces them a second time.
+        .relocation_budget(0)
+        .relocation_node_budget(0)
         .seed(crate::random::u64());
     if let Some(advertise) = advertise {
         config = config.advertise(advertise)?;

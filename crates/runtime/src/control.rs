@@ -3,9 +3,8 @@
 use std::sync::{Arc, PoisonError};
 
 use spotlane_location::authority::Authority;
-use spotlane_location::cache::Tenure;
 use spotlane_mesh::{PeerEvent, PeerLink, Received, ReplyHandle};
-use spotlane_types::authority_key::AuthorityKey;
+use spotlane_relocation::notice::{self, NoticeJudgment};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
 use spotlane_wire::command::follow::{FollowRoute, MessageFollow};
@@ -82,25 +81,29 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
     let FollowRoute::Actor { actor: source } = &notice.route.source else {
         return;
     };
-    let FollowRoute::Actor { actor: target } = &notice.route.target else {
-        tracing::debug!(target: "spotlane::runtime::follow", "a notice names two objects");
-        return;
-    };
-    // RL-161: both name one object, and the hop that says so is the one it was sent to.
-    if source.actor != target.actor || source.target_node_rid != *link.peer() {
+    // RL-161: the hop that says so is the one the message was sent to.
+    if source.target_node_rid != *link.peer() {
         tracing::debug!(target: "spotlane::runtime::follow", "a notice does not fit its sender");
         return;
     }
-    let tenure = Tenure {
-        object: AuthorityKey::Actor(source.actor.actor_id.clone()),
-        object_generation: source.actor.object_generation,
-        node_rid: source.target_node_rid.clone(),
-        node_generation: source.target_node_generation,
-        authority_owner_generation: source.expected_authority_owner_generation,
-        owner_lease_generation: source.expected_owner_lease_generation,
-    };
-    let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
-    routes.remove_exact(&tenure);
+    if let FollowRoute::Actor { actor: target } = &notice.route.target
+        && target.actor == source.actor
+    {
+        core.sessions.followed(source, target);
+    }
+    let tenure = relocation::tenure_of(source);
+    let cached = core.cached_route(&tenure.object);
+    let cached = cached.and_then(|tenure| relocation::route_of(&tenure));
+    match notice::judge(&notice.route, cached.as_ref()) {
+        NoticeJudgment::Remove => {
+            let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
+            routes.remove_exact(&tenure);
+        }
+        NoticeJudgment::Keep => {}
+        NoticeJudgment::Violation => {
+            tracing::debug!(target: "spotlane::runtime::follow", "a notice names two objects");
+        }
+    }
 }
 
 async fn destroyed(core: &Arc<Core>, destroy: ActorDestroy, handle: ReplyHandle) {

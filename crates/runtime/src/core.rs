@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spotlane_lane::{Engine, JobQueue, Kind, Timers};
 use spotlane_location::Repository;
-use spotlane_location::cache::{Route, RouteCache, Tenure};
+use spotlane_location::cache::{RouteCache, Tenure};
 use spotlane_location::lease::HeldLease;
 use spotlane_location::record::DescriptorName;
 use spotlane_mesh::Mesh;
@@ -212,10 +212,11 @@ impl Core {
             .ok_or_else(|| Error::unavailable("the host has not bound its socket yet"))
     }
 
-    pub(crate) fn cached_route(&self, object: &AuthorityKey) -> Option<Route> {
+    /// Where the route cache says that an object is.
+    pub(crate) fn cached_route(&self, object: &AuthorityKey) -> Option<Tenure> {
         let now = self.clock.location_now();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.get(object, now).cloned()
+        routes.get(object, now).map(|route| route.tenure.clone())
     }
 
     /// RL-161, RL-167: compare and remove.

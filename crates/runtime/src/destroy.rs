@@ -87,7 +87,8 @@ async fn end(core: &Arc<Core>, live: &Arc<Live>) -> Result<bool, Error> {
     let deadline = core.deadline(core.settings.all.default_request_timeout);
     release(core, live, &deadline).await?;
     core.slots.remove_live(live);
-    core.moves.tenure_ended(live.unit.id());
+    let tenure = live.unit.tenure().authority_owner_generation;
+    core.moves.tenure_ended(live.unit.id(), tenure);
     tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
     Ok(true)
 }

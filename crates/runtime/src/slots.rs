@@ -22,7 +22,7 @@ use crate::capacity::Capacity;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
-use crate::relocation::{FollowRoute, SourceUnit, TargetUnit};
+use crate::relocation::{SourceUnit, TargetUnit};
 use crate::session::ActorSession;
 
 /// One activation of an Actor on this host: who it is and in which tenure. Never changes.
@@ -253,8 +253,8 @@ pub(crate) enum Slot {
     Arriving(Arc<TargetUnit>),
     /// It is past the boundary of a move away, and the commit has not been seen.
     Leaving(Arc<SourceUnit>),
-    /// It has moved: forward for a while (RL-151).
-    Follow(Arc<FollowRoute>),
+    /// It has moved: forward for a while, along the one route that the book has (RL-151).
+    Follow,
 }
 
 /// All slots of a host, in shards, so that lanes of different Actors do not meet at one lock.
@@ -339,7 +339,7 @@ impl Slots {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             all.extend(shard.values().filter_map(|slot| match slot {
                 Slot::Live(live) => Some(Arc::clone(live)),
-                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow(_) => None,
+                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow => None,
             }));
         }
         all

@@ -10,6 +10,7 @@
 mod cluster;
 mod common;
 mod demo;
+mod judge;
 mod kills;
 mod program;
 mod sessions;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{CapturedTimer, OnTickError, OverrunPolicy, Tick, TimerSettings};
+use spotlane_relocation::saved::disconnected_record;
 use spotlane_types::count::{
     DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ScheduledIndex, SkippedTicks,
     WorkOrder,
@@ -13,7 +14,7 @@ use spotlane_types::id::{HandlerType, TimerName};
 use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
 use spotlane_types::time::UnixMillis;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
-use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotMembership};
 use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
 
 use super::pending::{CallKey, RelayAnswer};
@@ -107,6 +108,20 @@ pub(crate) fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Erro
             source_actor,
         },
     })
+}
+
+/// A disconnect callback that has not run, as it travels (SB-65).
+///
+/// # Errors
+/// This host has no lease.
+pub(crate) fn freeze_disconnect(
+    core: &Core,
+    actor: &ActorRouteFence,
+) -> Result<FrozenRecord, Error> {
+    let source = source_of(core, &Origin::Local { actor: None })?;
+    let spot = core.identity.entry_spot.clone();
+    let membership = SpotMembership { spot };
+    Ok(disconnected_record(source, actor.actor.clone(), membership))
 }
 
 /// The message is on its way with its object: its answer comes from there. A caller of this host waits on under its

@@ -73,6 +73,9 @@ impl Pending {
     /// # Errors
     /// `DeadlineExceeded`: none was free in time, and nothing was sent.
     pub(crate) async fn place(&self, deadline: &Deadline) -> Result<TablePlace, Error> {
+        if let Some(place) = self.try_place() {
+            return Ok(place);
+        }
         let left = deadline.left().unwrap_or_default();
         let place = tokio::time::timeout(left, Arc::clone(&self.places).acquire_owned()).await;
         match place {
@@ -82,6 +85,12 @@ impl Pending {
                 "{OPERATIONS_MAX} requests wait for their answers, at most {OPERATIONS_MAX} may; the request was not sent"
             ))),
         }
+    }
+
+    /// A place in the table if one is free and nobody waits for it.
+    pub(crate) fn try_place(&self) -> Option<TablePlace> {
+        let permit = Arc::clone(&self.places).try_acquire_owned();
+        permit.ok().map(|permit| TablePlace { _permit: permit })
     }
 
     /// How many requests have a place.

@@ -1,16 +1,14 @@
 //! The driver of a unit that leaves: runs the source machine and carries out what it asks for, in order.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
-use spotlane_mesh::{BulkError, NotSubmitted, PeerLink, SendError};
+use spotlane_mesh::{NotSubmitted, PeerLink, SendError};
 use spotlane_relocation::Machine as _;
+use spotlane_relocation::budget::UnitId;
 use spotlane_relocation::identity::{AuthorityView, ConnectionId};
 use spotlane_relocation::saved::{JoinData, join_record};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
@@ -19,6 +17,7 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
+use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
 use spotlane_types::time::Monotonic;
@@ -26,16 +25,17 @@ use spotlane_wire::Record;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
-use super::follow::{self, FollowRoute};
 use super::inbox::{Inbox, Input};
+use super::pacing::{Charge, Granted};
 use super::replies::{MoveContext, Number, Place};
-use super::{emit, freeze, pending, rows};
+use super::{emit, follow, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
-use crate::slots::{Live, Slot};
+use crate::session::ActorSession;
+use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
 
 /// A unit that leaves, as the rest of the host sees it.
@@ -43,11 +43,24 @@ use crate::unwind::caught;
 pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
-    target_generation: spotlane_types::generation::NodeGeneration,
+    target_generation: NodeGeneration,
+    unit: Arc<Unit>,
+}
+
+impl Granted for SourceUnit {
+    fn start(&self) {
+        self.push(SourceEvent::BudgetOpen);
+    }
+
+    fn chunk(&self, charge: Charge) {
+        self.inbox.push(SourceInput::Chunk(charge));
+    }
 }
 
 enum SourceInput {
     Event(Box<SourceEvent>),
+    /// The budget has room for the next chunk.
+    Chunk(Charge),
     Sealed(Result<Box<SealGuard<Cell>>, SealError>),
 }
 
@@ -56,9 +69,19 @@ impl SourceUnit {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
 
+    /// The session that was bound when the object left.
+    pub(crate) fn session(&self) -> &ActorSession {
+        &self.unit.session
+    }
+
     /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
     pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
         self.inbox.hold(message)
+    }
+
+    /// Whether it still takes messages.
+    pub(super) fn takes(&self) -> bool {
+        self.inbox.takes_arrivals()
     }
 
     /// Whether a connection leads to the very run that is the target.
@@ -81,6 +104,7 @@ pub(super) fn start(
         inbox: Inbox::new(),
         target,
         target_generation: plan.target.target_node_generation,
+        unit: Arc::clone(&live.unit),
     });
     core.moves
         .sources()
@@ -95,6 +119,10 @@ pub(super) fn start(
         events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
         guard: None,
         cancel_seal: None,
+        paced: core.moves.pacing.unit(),
+        connection: plan.connection,
+        granted: None,
+        follows: Follows::No,
         timers: Vec::new(),
         left_out: Vec::new(),
         looked: false,
@@ -128,6 +156,13 @@ struct Driver {
     /// The sealed lane, from S0 to the boundary.
     guard: Option<SealGuard<Cell>>,
     cancel_seal: Option<oneshot::Sender<()>>,
+    /// The name of this unit at the budget.
+    paced: UnitId,
+    /// The connection of the latest command 40.
+    connection: ConnectionId,
+    /// What the chunk that the machine is about to send is charged.
+    granted: Option<Charge>,
+    follows: Follows,
     /// The timers as they were captured, for the way back.
     timers: Vec<CapturedTimer>,
     /// Which of the captured messages do not travel: nobody could answer them (WR-32).
@@ -150,6 +185,15 @@ struct Driver {
     _book: OwnedMutexGuard<()>,
 }
 
+/// Whether messages at the old address go along a route of this move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follows {
+    No,
+    /// There is a route, and the lane still has what it held: that goes along it first.
+    BehindTheHold,
+    Yes,
+}
+
 impl Driver {
     fn policy(&self) -> &'static str {
         match self.live.unit.actor_type.policy {
@@ -168,6 +212,11 @@ impl Driver {
             while let Some(event) = self.events.pop_front() {
                 self.machine.on_event(self.now(), event, &mut effects);
                 self.carry_out(&mut effects).await;
+                // RL-131: a grant that led to no chunk goes back.
+                drop(self.granted.take());
+            }
+            if self.follows == Follows::BehindTheHold && self.guard.is_none() {
+                self.switch_to_follow();
             }
             if matches!(
                 self.machine.stage(),
@@ -177,6 +226,7 @@ impl Driver {
             }
             match self.next_input().await {
                 Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
+                Some(Input::Other(SourceInput::Chunk(charge))) => self.chunk_open(charge),
                 Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
                 Some(Input::Arrived(message)) => self.arrived(message).await,
                 None => {
@@ -211,8 +261,9 @@ impl Driver {
         match effect {
             SourceEffect::Entered(stage) => emit::source_stage(stage),
             SourceEffect::AwaitBudget => {
-                self.when_room(self.plan.connection, SourceEvent::BudgetOpen)
-                    .await;
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_start(self.paced, unit, self.connection);
             }
             SourceEffect::RefuseBinds => {
                 let bindings = self.live.unit.session.refuse_binds();
@@ -230,9 +281,10 @@ impl Driver {
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
             SourceEffect::Send { connection, record } => self.send(connection, *record).await,
-            SourceEffect::AwaitChunk { .. } => {
-                self.when_room(self.plan.connection, SourceEvent::ChunkOpen)
-                    .await;
+            SourceEffect::AwaitChunk { charge } => {
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_chunk(self.paced, unit, self.connection, charge);
             }
             SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
@@ -278,38 +330,13 @@ impl Driver {
         }
     }
 
-    /// Gives `event` to the machine when the budgets have room (RL-131): at once, or later by a task.
-    async fn when_room(&mut self, connection: ConnectionId, event: SourceEvent) {
-        let Some(link) = self
-            .core
-            .moves
-            .links
-            .link(connection)
-            .or_else(|| self.link())
-        else {
-            // The connection is gone; the submit will tell the machine.
-            self.events.push_back(event);
-            return;
-        };
-        let now = {
-            let mut room = pin!(link.bulk_room());
-            poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx).is_ready())).await
-        };
-        if now {
-            self.events.push_back(event);
-            return;
+    /// The budget has room for the next chunk. The grant of a connection that is not in use any more goes back: the machine
+    /// has asked again on the next one.
+    fn chunk_open(&mut self, charge: Charge) {
+        if charge.connection() == self.connection {
+            self.granted = Some(charge);
+            self.events.push_back(SourceEvent::ChunkOpen);
         }
-        let unit = Arc::clone(&self.unit);
-        self.core.tasks.spawn(async move {
-            link.bulk_room().await;
-            unit.push(event);
-        });
-    }
-
-    /// The connection to the target that is in use now.
-    fn link(&self) -> Option<PeerLink> {
-        let link = self.core.mesh().ok()?.link(&self.unit.target)?;
-        self.unit.is_to(&link).then_some(link)
     }
 
     fn request_seal(&mut self) {
@@ -368,6 +395,7 @@ impl Driver {
             return Err(CaptureFailure::Adapter);
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        self.live.unit.session.captured(&self.core);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -416,7 +444,13 @@ impl Driver {
 
     /// Sends one record, pinned (TR-93); a pin that fails is a connection that is lost.
     async fn send(&mut self, connection: ConnectionId, record: Record) {
+        if let Record::RelocationPrepare(_) = record {
+            self.connection = connection;
+        }
         let sent = match self.core.moves.links.link(connection) {
+            Some(link) if matches!(record, Record::RelocationState(_)) => {
+                self.submit_chunk(&link, record)
+            }
             Some(link) => submit(&link, record).await,
             None => false,
         };
@@ -424,6 +458,19 @@ impl Driver {
             self.events
                 .push_back(SourceEvent::ConnectionLost(connection));
         }
+    }
+
+    /// RL-131: a chunk is charged until the transport is seen to release it.
+    fn submit_chunk(&mut self, link: &PeerLink, record: Record) -> bool {
+        let charge = self.granted.take();
+        let Ok(tracked) = link.submit_bulk(record) else {
+            return false;
+        };
+        self.core.tasks.spawn(async move {
+            tracked.await;
+            drop(charge);
+        });
+        true
     }
 
     async fn submit_cutover(&mut self, connection: ConnectionId, record: Record) -> SubmitOutcome {
@@ -455,15 +502,38 @@ impl Driver {
             }
         }
         let id = self.live.unit.id().clone();
-        let leaving = Slot::Leaving(Arc::clone(&self.unit));
-        self.core.slots.change(&id, |_| (Some(leaving), ()));
+        let (live, unit) = (&self.live, &self.unit);
+        self.core.slots.change(&id, |slot| match slot {
+            Some(Slot::Live(found)) if Arc::ptr_eq(&found, live) => {
+                (Some(Slot::Leaving(Arc::clone(unit))), ())
+            }
+            // It has come back already, or is coming: what stands there stays (SRC-12).
+            other => (other, ()),
+        });
         let (held, cell) = handoff.moved();
         self.left = cell;
-        for message in messages(held) {
-            self.arrived(message).await;
+        for saved in held {
+            match saved {
+                Saved::Item {
+                    item: Work::Message(message),
+                    ..
+                } => self.arrived(message).await,
+                // SB-65: the session has left since; what came with the Actor ends at the target.
+                Saved::Item {
+                    item: Work::Disconnected(_),
+                    ..
+                } => {
+                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+                        self.events
+                            .push_back(SourceEvent::Arrived(Box::new(record)));
+                    }
+                }
+                _ => {}
+            }
         }
         self.events.push_back(SourceEvent::HoldDrained);
-        self.core.moves.tenure_ended(&id);
+        let tenure = self.fence.expected_authority_owner_generation;
+        self.core.moves.tenure_ended(&id, tenure);
     }
 
     /// A message past S0: on its way with the object.
@@ -507,36 +577,57 @@ impl Driver {
         self.stay();
     }
 
-    /// RL-150: from here on messages are forwarded without this driver. The switch is one step (EX-212).
+    /// RL-150: from here on messages are forwarded without this driver.
     fn follow_to(&mut self, row: &AuthorityView, until: Monotonic) {
-        let Some(route) = FollowRoute::new(&self.core, &self.live.unit.tenure(), row, until) else {
-            return;
-        };
-        let route = Arc::new(route);
-        let unit = &self.unit;
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
+        let (core, live) = (&self.core, &self.live);
+        let id = live.unit.id();
+        core.slots.change(id, |slot| {
+            // An object that is here again, in a tenure of its own, needs no route to itself.
+            let is_back = matches!(&slot, Some(Slot::Live(found)) if !Arc::ptr_eq(found, live));
+            if !is_back && !follow::leads_here(core, row) {
+                let moves = &core.moves;
+                moves.following.retain(&live.unit.tenure(), row, until);
+            }
+            (slot, ())
+        });
+        if self.guard.is_some() {
+            self.follows = Follows::BehindTheHold;
+        } else {
+            self.switch_to_follow();
+        }
+    }
+
+    /// Takes no message any more; what waits goes on. The switch is one step (EX-212).
+    fn switch_to_follow(&mut self) {
+        self.follows = Follows::Yes;
+        let (core, unit, id) = (&self.core, &self.unit, self.live.unit.id());
+        let arrived = core.slots.change(id, |slot| {
+            let arrived = unit.inbox.close_arrivals();
+            match slot {
                 Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    let arrived = unit.inbox.close_arrivals();
-                    (Some(Slot::Follow(Arc::clone(&route))), arrived)
+                    let follow = core.moves.following.target(id).map(|_| Slot::Follow);
+                    (follow, arrived)
                 }
-                other => (other, Vec::new()),
-            });
+                other => (other, arrived),
+            }
+        });
         for message in arrived {
-            follow::forward(&self.core, &route, message, None);
+            self.send_on(message);
         }
     }
 
     fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
         let context = self.context();
-        let Some(message) = freeze::thaw(&self.core, &context, Place::Relayed, record) else {
-            return;
-        };
-        match self.core.slots.get(self.live.unit.id()) {
-            Some(Slot::Follow(route)) => follow::forward(&self.core, &route, message, None),
-            _ => crate::inbound::redispatch(&self.core, self.live.unit.id(), message),
+        if let Some(message) = freeze::thaw(&self.core, &context, Place::Relayed, record) {
+            self.send_on(message);
+        }
+    }
+
+    /// Along the route, if there is one, and else to whatever stands in the object's place.
+    fn send_on(&self, message: Box<Message>) {
+        let id = self.live.unit.id();
+        if let Err(message) = follow::forward(&self.core, id, message, None) {
+            crate::inbound::redispatch(&self.core, id, message);
         }
     }
 
@@ -551,18 +642,18 @@ impl Driver {
 
     /// Takes what stands here in the object's place away, if it is this move's.
     fn remove_slot(&self) {
-        let unit = &self.unit;
-        let tenure = self.live.unit.tenure();
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    (None, unit.inbox.close_arrivals())
-                }
-                Some(Slot::Follow(route)) if *route.source() == tenure => (None, Vec::new()),
-                other => (other, Vec::new()),
-            });
+        let (core, unit, id) = (&self.core, &self.unit, self.live.unit.id());
+        let (now, tenure) = (self.now(), self.live.unit.tenure());
+        let arrived = core.slots.change(id, |slot| {
+            core.moves.following.end(id, &tenure, now);
+            let slot = match slot {
+                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => None,
+                // The route of a later move keeps its place.
+                Some(Slot::Follow) if core.moves.following.target(id).is_none() => None,
+                other => other,
+            };
+            (slot, unit.inbox.close_arrivals())
+        });
         for message in arrived {
             crate::inbound::refuse_stale(message);
         }
@@ -614,6 +705,7 @@ impl Driver {
     }
 
     fn end(mut self) {
+        self.core.moves.pacing.unit_ended(self.paced);
         if self.machine.stage() == SourceStage::Ended {
             self.remove_slot();
             self.clean_up();
@@ -682,6 +774,14 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
                 item: Work::Tick(tick),
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Item {
+                item: Work::Disconnected(_),
+                ..
+            } => {
+                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                    queue.work.push(QueuedWork::Record(Box::new(record)));
+                }
+            }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
                     queue.work.push(QueuedWork::Tick(Box::new(tick)));
@@ -717,13 +817,6 @@ async fn encode(
 
 /// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
 pub(super) async fn submit(link: &PeerLink, record: Record) -> bool {
-    if let Record::RelocationState(_) = record {
-        return match link.submit_bulk(record) {
-            Ok(_) => true,
-            Err(BulkError::BudgetFull { record, .. }) => link.send_bulk(*record).await.is_ok(),
-            Err(_) => false,
-        };
-    }
     let mut refused = match link.submit(record) {
         Ok(()) => return true,
         Err(refused) => refused,

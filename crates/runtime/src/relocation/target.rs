@@ -1,19 +1,22 @@
 //! The driver of an object that comes: runs the target machine and carries out what it asks for, in order.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
 use spotlane_relocation::Machine as _;
-use spotlane_relocation::identity::{ConnectionId, RowRead};
+use spotlane_relocation::identity::ConnectionId;
+use spotlane_relocation::saved::is_disconnected;
+use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
-    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    OwnerCommitted, RestoreFailure, RestoreOrder, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::{ActorId, StableType};
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
@@ -22,12 +25,12 @@ use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
-use super::inbox::{Inbox, Input};
+use super::inbox::Input;
+use super::receive::{Attempt, Event, TargetInput, TargetUnit};
 use super::replies::{MoveContext, Place};
 use super::source::submit;
 use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
-use crate::capacity::{Capacity, NoRoom, Room};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::entry;
@@ -38,35 +41,6 @@ use crate::message::Message;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
 use crate::unwind::caught;
-
-type Event = TargetEvent<Box<Message>>;
-
-/// An object that comes, or has come, or is remembered.
-pub(crate) struct TargetUnit {
-    inbox: Inbox<TargetInput>,
-    /// The follow route that stood in the object's place when its queue was registered; it comes back when nothing comes of
-    /// the move. A leaf lock, taken inside of a change of the slot.
-    replaced: Mutex<Option<Slot>>,
-    /// Room for the Actor, until it lives here or does not come. A leaf lock.
-    room: Mutex<Option<Room>>,
-}
-
-impl std::fmt::Debug for TargetUnit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetUnit")
-            .field("inbox", &self.inbox)
-            .finish_non_exhaustive()
-    }
-}
-
-enum TargetInput {
-    Event(Box<Event>),
-    Row(Attempt, RowRead, Option<Box<ActiveObject>>),
-    Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
-    Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
-    Joined(Attempt, LifecycleOutcome),
-    JoinCompleted(Attempt, Box<Staged>, LifecycleOutcome),
-}
 
 /// RL-77: a callback that failed is run again.
 fn outcome_of<E: std::fmt::Display>(ran: Result<(), E>) -> LifecycleOutcome {
@@ -79,58 +53,8 @@ fn outcome_of<E: std::fmt::Display>(ran: Result<(), E>) -> LifecycleOutcome {
     }
 }
 
-/// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
-/// one is nobody's any more (TGT-32).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Attempt(u64);
-
-impl Attempt {
-    fn next(&mut self) -> Self {
-        self.0 = self.0.saturating_add(1);
-        *self
-    }
-}
-
-impl TargetUnit {
-    pub(super) fn push(&self, event: Event) {
-        self.inbox.push(TargetInput::Event(Box::new(event)));
-    }
-
-    fn replaced(&self) -> MutexGuard<'_, Option<Slot>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn room(&self) -> MutexGuard<'_, Option<Room>> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// RL-189, RL-192: room for the Actor, unless a repeated command 40 finds it taken.
-    fn make_room(&self, core: &Core) -> LocalCheck {
-        let mut room = self.room();
-        if room.is_some() {
-            return LocalCheck::Fits;
-        }
-        match Capacity::take(core) {
-            Ok(taken) => {
-                *room = Some(taken);
-                LocalCheck::Fits
-            }
-            Err(NoRoom::NotServing(_)) => LocalCheck::ShuttingDown,
-            Err(NoRoom::Full(full)) => {
-                tracing::debug!(target: "spotlane::runtime::relocation", %full, "a move was not taken");
-                LocalCheck::Full
-            }
-        }
-    }
-
-    /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
-    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
-        self.inbox.hold(message)
-    }
-}
-
 /// An instance that was restored and must not run yet.
-struct Staged {
+pub(super) struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
@@ -178,7 +102,10 @@ pub(super) fn prepared(
             return (slot, ());
         }
         if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
-            *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+            *unit.earlier() = match slot {
+                Some(Slot::Leaving(earlier)) => Some(earlier),
+                _ => None,
+            };
         }
         unit.inbox.open_arrivals();
         (Some(Slot::Arriving(Arc::clone(&unit))), ())
@@ -210,16 +137,11 @@ fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
 }
 
 fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
-    let unit = Arc::new(TargetUnit {
-        inbox: Inbox::new(),
-        replaced: Mutex::new(None),
-        room: Mutex::new(None),
-    });
+    let unit = Arc::new(TargetUnit::new(core.moves.settings));
     let driver = Driver {
         core: Arc::clone(core),
         id: id.clone(),
         unit: Arc::clone(&unit),
-        machine: Target::new(core.moves.settings),
         events: VecDeque::new(),
         context: None,
         attempt: Attempt::default(),
@@ -237,7 +159,6 @@ struct Driver {
     core: Arc<Core>,
     id: ActorId,
     unit: Arc<TargetUnit>,
-    machine: Target<Box<Message>>,
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
     context: Option<MoveContext>,
@@ -263,7 +184,13 @@ impl Driver {
         loop {
             while let Some(event) = self.events.pop_front() {
                 let asked = self.look_at(&event);
-                self.machine.on_event(self.now(), event, &mut effects);
+                if self.ends_the_tenure(&event) {
+                    let (now, ended) = (self.now(), TargetEvent::TenureEnded);
+                    self.unit.machine().on_event(now, ended, &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
+                let now = self.now();
+                self.unit.machine().on_event(now, event, &mut effects);
                 self.carry_out(&mut effects).await;
                 if asked && self.is_nothing_here() {
                     // A move that is over, or was refused: the queue that command 40 registered is nobody's (RL-353).
@@ -277,9 +204,13 @@ impl Driver {
                 Some(Input::Arrived(message)) => {
                     self.events.push_back(TargetEvent::Arrived(message));
                 }
+                Some(Input::Other(TargetInput::Effects(mut asked))) => {
+                    self.carry_out(&mut asked).await;
+                }
                 Some(Input::Other(input)) => self.take(input),
                 None => {
-                    self.machine.on_deadline(self.now(), &mut effects);
+                    let now = self.now();
+                    self.unit.machine().on_deadline(now, &mut effects);
                     self.carry_out(&mut effects).await;
                 }
             }
@@ -288,13 +219,13 @@ impl Driver {
 
     /// Whether no move is on its way here and none has ended here as owner.
     fn is_nothing_here(&self) -> bool {
-        let stage = self.machine.stage();
+        let stage = self.unit.machine().stage();
         matches!(stage, TargetStage::Absent | TargetStage::TargetRemoved)
     }
 
     /// Whether nothing is left to remember; then the unit is gone from the host.
     fn is_done(&self) -> bool {
-        if !self.machine.is_idle() {
+        if !self.unit.machine().is_idle() {
             return false;
         }
         let mut targets = self.core.moves.targets();
@@ -306,16 +237,21 @@ impl Driver {
     }
 
     async fn next_input(&self) -> Option<Input<TargetInput>> {
-        let Some(deadline) = self.machine.next_deadline() else {
-            return Some(self.unit.inbox.pop().await);
-        };
-        let left = deadline.since(self.now());
-        tokio::time::timeout(left, self.unit.inbox.pop()).await.ok()
+        let left = self
+            .unit
+            .machine()
+            .next_deadline()
+            .map(|deadline| deadline.since(self.now()));
+        self.unit.next_input(left).await
     }
 
     fn take(&mut self, input: TargetInput) {
         let event = match input {
             TargetInput::Event(event) => *event,
+            // Carried out by the caller.
+            TargetInput::Effects(_) => return,
+            TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
+            TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
             // What was read for an earlier move, or before a later read, says nothing.
             TargetInput::Row(read, ..) if read != self.read => return,
             TargetInput::Row(_, read, row) => {
@@ -367,6 +303,29 @@ impl Driver {
             });
         }
         true
+    }
+
+    /// Whether a command 40 names a later tenure than that of the object here: it has left without this driver hearing of
+    /// it, because the source of its move away has not seen the commit yet (SRC-12, RL-356).
+    fn ends_the_tenure(&self, event: &Event) -> bool {
+        let TargetEvent::Prepare { prepare, .. } = event else {
+            return false;
+        };
+        let RelocationObject::Actor {
+            expected_authority_owner_generation: ends,
+            ..
+        } = &prepare.object
+        else {
+            return false;
+        };
+        self.unit.machine().stage() == TargetStage::TargetOpen
+            && self.tenure().is_some_and(|here| ends.is_after(here))
+    }
+
+    /// The tenure of the Actor that is open here, or was.
+    fn tenure(&self) -> Option<AuthorityOwnerGeneration> {
+        let live = self.live.as_ref()?;
+        Some(live.unit.tenure().authority_owner_generation)
     }
 
     async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
@@ -517,18 +476,30 @@ impl Driver {
                 .map(|timer| (Arc::clone(&timer.name), timer.settings.period())),
         );
         for item in items {
-            push(&self.core, self.context.as_ref(), backlog, timers, item);
+            push(
+                &self.core,
+                self.context.as_ref(),
+                live,
+                backlog,
+                timers,
+                item,
+            );
         }
-        let unit = &self.unit;
-        self.core.slots.change(&self.id, |_| {
+        let (core, unit, id) = (&self.core, &self.unit, &self.id);
+        core.slots.change(id, |_| {
             for message in unit.inbox.close_arrivals() {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
-            *unit.replaced() = None;
+            *unit.earlier() = None;
+            core.moves.following.came_back(id);
             (Some(Slot::Live(Arc::clone(live))), ())
         });
         drop(self.unit.room().take());
+        if let Some(earlier) = core.moves.source_of(id) {
+            // An earlier move away whose commit was not seen: what its sealed lane holds is for this tenure.
+            earlier.push(SourceEvent::CommitHint);
+        }
     }
 
     /// RL-70: the Entry Spot takes note, then the completion of the Join runs on the closed lane, before the first saved item.
@@ -631,6 +602,14 @@ impl Driver {
     /// A record that the source relayed late: to the lane, or after the object (RL-362).
     fn deliver(&self, record: FrozenRecord) {
         let Some(context) = &self.context else { return };
+        if is_disconnected(&record) {
+            if let Some(live) = &self.live {
+                live.unit.session.left_on_the_way();
+                // A lane that has ended takes its callbacks with it.
+                drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+            }
+            return;
+        }
         if let Some(message) = freeze::thaw(&self.core, context, Place::Relayed, record) {
             redispatch(&self.core, &self.id, message);
         }
@@ -653,10 +632,13 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn give_the_place_back(&mut self, arrivals: Vec<Box<Message>>) {
-        let unit = &self.unit;
+        let (unit, following) = (&self.unit, &self.core.moves.following);
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
-                (unit.replaced().take(), unit.inbox.close_arrivals())
+                let earlier = unit.earlier().take().filter(|earlier| earlier.takes());
+                let follow = || following.target(&self.id).map(|_| Slot::Follow);
+                let back = earlier.map(Slot::Leaving).or_else(follow);
+                (back, unit.inbox.close_arrivals())
             }
             // Who has seen the queue before something else took its place looks again (RL-170).
             other => (other, unit.inbox.close_arrivals()),
@@ -675,13 +657,23 @@ impl Driver {
 fn push(
     core: &Arc<Core>,
     context: Option<&MoveContext>,
+    live: &Live,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
     let Some(context) = context else { return };
     let thaw = |place, record| freeze::thaw(core, context, place, record);
+    let left = || {
+        live.unit.session.left_on_the_way();
+        Work::Disconnected(None)
+    };
     match item {
+        // SB-65: in the order in which it was accepted.
+        BacklogItem::Saved(entry) if is_disconnected(&entry.record) => {
+            backlog.push_saved(Fifo::Application, left(), 0);
+        }
+        BacklogItem::Relay(record) if is_disconnected(&record) => backlog.push_relay(left(), 0),
         BacklogItem::Saved(entry) => {
             context.seen(entry.order);
             let place = Place::Saved(entry.participant_id, entry.order);

@@ -28,6 +28,7 @@ mod one_host;
 mod promises;
 mod proxy;
 mod replies;
+mod returns;
 mod sessions;
 mod stress;
 mod transfer;
