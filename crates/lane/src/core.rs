@@ -483,6 +483,16 @@ impl<O: Owner> Core<O> {
         self.enter(schedule);
     }
 
+    /// A transfer: only accounted (EX-98), so it does not stand in line with those that wait for room.
+    pub(crate) fn transfer(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
+        let inner = self.inner.lock();
+        if !matches!(inner.admission, Admission::Open | Admission::Queueing) {
+            return self.submit_slowly(inner, work);
+        }
+        self.append(inner, work);
+        Ok(())
+    }
+
     /// The FIFO is closed, or full unless something has ended meanwhile.
     #[cold]
     #[inline(never)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use spotlane_lane::{Engine, JobQueue, Kind, Timers};
@@ -19,11 +19,15 @@ use spotlane_types::id::{ActorId, MeshName, NodeRid, OperationId, OwnerId, SpotI
 use spotlane_wire::reference::SpotRef;
 use tokio::sync::{Semaphore, watch};
 
+use crate::capacity::Capacity;
 use crate::cell::Cell;
 use crate::clock::{Deadline, HostClock, HostTiming};
 use crate::compute::Processors;
+use crate::creations::Creations;
 use crate::directory::Directory;
+use crate::entry::EntryLane;
 use crate::error::Error;
+use crate::in_flight::InFlight;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
 use crate::relocation::{HostMove, Moves, Pending};
@@ -124,6 +128,12 @@ pub(crate) struct Core {
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,
     pub(crate) slots: Slots,
+    pub(crate) capacity: Arc<Capacity>,
+    pub(crate) creations: Creations,
+    /// The Entry Spot, when the application has registered one; set once, before the socket is bound.
+    pub(crate) entry: OnceLock<EntryLane>,
+    /// Joins that a handler has recorded and that have not ended (RL-148).
+    pub(crate) joins: Arc<InFlight>,
     pub(crate) pending: Pending,
     pub(crate) moves: Moves,
     pub(crate) host_move: HostMove,

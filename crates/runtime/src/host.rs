@@ -159,7 +159,7 @@ impl Host {
             node: core.identity.rid.clone(),
             node_generation: core.identity.generation,
             endpoint: self.endpoint().cloned(),
-            actors: core.slots.live_len(),
+            actors: usize::try_from(core.capacity.live()).unwrap_or(usize::MAX),
             moving: core.moves.leaving(),
             safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),

@@ -331,24 +331,20 @@ fn enqueue(
     Taken::Yes
 }
 
-/// Finds the place of a message that a driver gave back: a transfer, which no limit refuses (EX-98).
+/// Finds the place of a message that a driver gave back. It is a transfer, which no limit refuses, so those of one sender stay
+/// in order (EX-98).
 pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
     let mut message = message;
     for _ in 0..CHANGES_MAX {
         message = match core.slots.get(id) {
             Some(Slot::Live(live)) => {
                 let bytes = message.payload_bytes();
-                let work = Work::Message(message);
-                let Err(refused) = live.lane.enqueue_with_payload_bytes(work, bytes) else {
+                let Err(refused) = live.lane.transfer(Work::Message(message), bytes) else {
                     return;
                 };
-                let full = refused.reason().is_full();
                 let Work::Message(message) = refused.into_item() else {
                     return;
                 };
-                if full {
-                    return wait_for_room(core, live, message, None);
-                }
                 message
             }
             Some(Slot::Arriving(unit)) => match unit.hold(message) {

@@ -207,7 +207,7 @@ impl Drop for Right<'_> {
     }
 }
 
-/// RL-189: version, role and state, type. Capacity is a hint and is left to the owner change.
+/// RL-189: version, role and state, type, room. What the node counts is a hint; it decides for itself (TGT-5).
 fn usable(
     core: &Core,
     live: &Live,
@@ -231,10 +231,12 @@ fn usable(
             && found.stable_type == live.unit.actor_type.name
             && found.policy == live.unit.actor_type.policy
     });
-    if serves {
-        Ok(node)
-    } else {
-        Err(no("it does not serve the type with the same policy"))
+    if !serves {
+        return Err(no("it does not serve the type with the same policy"));
+    }
+    match crate::create::full(core, descriptor) {
+        Some(full) => Err(no(&full.to_string())),
+        None => Ok(node),
     }
 }
 

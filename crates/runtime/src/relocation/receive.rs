@@ -12,7 +12,7 @@ use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::settings::RelocationSettings;
 use spotlane_relocation::target::{
-    CommitAnswer, LifecycleOutcome, RestoreFailure, Target, TargetEffect, TargetEvent,
+    CommitAnswer, LifecycleOutcome, LocalCheck, RestoreFailure, Target, TargetEffect, TargetEvent,
 };
 use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::time::Monotonic;
@@ -22,6 +22,8 @@ use super::inbox::{Inbox, Input};
 use super::memory;
 use super::source::SourceUnit;
 use super::target::Staged;
+use crate::capacity::{Capacity, NoRoom, Room};
+use crate::core::Core;
 use crate::message::Message;
 
 pub(super) type Event = TargetEvent<Box<Message>>;
@@ -34,6 +36,8 @@ pub(crate) struct TargetUnit {
     /// The earlier move away that stood in the object's place when its queue was registered; it takes messages again when
     /// nothing comes of this one. A leaf lock, taken inside of a change of the slot.
     earlier: Mutex<Option<Arc<SourceUnit>>>,
+    /// Room for the Actor, until it lives here or does not come. A leaf lock.
+    room: Mutex<Option<Room>>,
 }
 
 impl std::fmt::Debug for TargetUnit {
@@ -64,9 +68,10 @@ pub(super) enum TargetInput {
     TenureEnded(AuthorityOwnerGeneration),
     /// What the receive step of a chunk has led to.
     Effects(Vec<TargetEffect<Box<Message>>>),
-    Row(RowRead, Option<Box<ActiveObject>>),
+    Row(Attempt, RowRead, Option<Box<ActiveObject>>),
     Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
     Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
+    Joined(Attempt, LifecycleOutcome),
     JoinCompleted(Attempt, Box<Staged>, LifecycleOutcome),
 }
 
@@ -108,6 +113,7 @@ impl TargetUnit {
             }),
             inbox: Inbox::new(),
             earlier: Mutex::new(None),
+            room: Mutex::new(None),
         }
     }
 
@@ -130,6 +136,29 @@ impl TargetUnit {
 
     pub(super) fn earlier(&self) -> MutexGuard<'_, Option<Arc<SourceUnit>>> {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn room(&self) -> MutexGuard<'_, Option<Room>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// RL-189, RL-192: room for the Actor, unless a repeated command 40 finds it taken.
+    pub(super) fn make_room(&self, core: &Core) -> LocalCheck {
+        let mut room = self.room();
+        if room.is_some() {
+            return LocalCheck::Fits;
+        }
+        match Capacity::take(core) {
+            Ok(taken) => {
+                *room = Some(taken);
+                LocalCheck::Fits
+            }
+            Err(NoRoom::NotServing(_)) => LocalCheck::ShuttingDown,
+            Err(NoRoom::Full(full)) => {
+                tracing::debug!(target: "spotlane::runtime::relocation", %full, "a move was not taken");
+                LocalCheck::Full
+            }
+        }
     }
 
     /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).

@@ -33,6 +33,7 @@ use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
 use crate::session::ActorSession;
@@ -295,6 +296,10 @@ impl Driver {
             SourceEffect::RemoveFollow => self.remove_slot(),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests),
             SourceEffect::CleanUp(_) => {
+                // RL-46, RL-60: told of a Join only.
+                if self.join.is_some() {
+                    entry::left(&self.core, self.live.unit.reference.clone());
+                }
                 self.clean_up();
                 self.events
                     .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));

@@ -33,6 +33,7 @@ use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::entry;
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
 use crate::join::JoinOutcome;
@@ -40,6 +41,17 @@ use crate::message::Message;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
 use crate::unwind::caught;
+
+/// RL-77: a callback that failed is run again.
+fn outcome_of<E: std::fmt::Display>(ran: Result<(), E>) -> LifecycleOutcome {
+    match ran {
+        Ok(()) => LifecycleOutcome::Done,
+        Err(error) => {
+            tracing::warn!(target: "spotlane::runtime::relocation", %error, "a callback of a join failed");
+            LifecycleOutcome::Failed
+        }
+    }
+}
 
 /// An instance that was restored and must not run yet.
 pub(super) struct Staged {
@@ -61,7 +73,7 @@ pub(super) fn prepared(
         tracing::debug!(target: "spotlane::runtime::relocation", "only actors move here");
         return;
     };
-    let (id, local) = (actor.actor_id.clone(), local_check(core, &prepare));
+    let (id, mut local) = (actor.actor_id.clone(), local_check(core, &prepare));
     // The lock keeps the unit from being dropped between look-up and push.
     let mut targets = core.moves.targets();
     let unit = Arc::clone(
@@ -69,6 +81,9 @@ pub(super) fn prepared(
             .entry(id.clone())
             .or_insert_with(|| start(core, &id)),
     );
+    if local == LocalCheck::Fits && core.slots.live(&id).is_none() {
+        local = unit.make_room(core);
+    }
     let prepare = TargetEvent::Prepare {
         connection,
         prepare,
@@ -130,6 +145,7 @@ fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
         events: VecDeque::new(),
         context: None,
         attempt: Attempt::default(),
+        read: Attempt::default(),
         row: None,
         staged: None,
         live: None,
@@ -148,6 +164,8 @@ struct Driver {
     context: Option<MoveContext>,
     /// The restore or commit that an answer is awaited for.
     attempt: Attempt,
+    /// The read of the row that an answer is awaited for.
+    read: Attempt,
     /// The row as it was read last, or written by the commit.
     row: Option<Box<ActiveObject>>,
     staged: Option<Box<Staged>>,
@@ -234,7 +252,9 @@ impl Driver {
             TargetInput::Effects(_) => return,
             TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
             TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
-            TargetInput::Row(read, row) => {
+            // What was read for an earlier move, or before a later read, says nothing.
+            TargetInput::Row(read, ..) if read != self.read => return,
+            TargetInput::Row(_, read, row) => {
                 if row.is_some() {
                     self.row = row;
                 }
@@ -242,6 +262,7 @@ impl Driver {
             }
             TargetInput::Restored(attempt, _)
             | TargetInput::Committed(attempt, ..)
+            | TargetInput::Joined(attempt, _)
             | TargetInput::JoinCompleted(attempt, ..)
                 if attempt != self.attempt =>
             {
@@ -256,6 +277,7 @@ impl Driver {
                 }
                 TargetEvent::CommitAnswered(answer)
             }
+            TargetInput::Joined(_, outcome) => TargetEvent::LifecycleEnded(outcome),
             TargetInput::JoinCompleted(_, staged, outcome) => {
                 self.staged = Some(staged);
                 TargetEvent::LifecycleEnded(outcome)
@@ -271,6 +293,8 @@ impl Driver {
         };
         // RL-139: a move that is on its way keeps its name.
         if self.is_nothing_here() {
+            self.row = None;
+            self.read.next();
             self.context = Some(MoveContext {
                 relocation: prepare.relocation,
                 attempt: prepare.target_attempt_generation,
@@ -347,13 +371,14 @@ impl Driver {
         }
     }
 
-    fn read_row(&self) {
+    fn read_row(&mut self) {
+        let attempt = self.read.next();
         let (core, unit) = (Arc::clone(&self.core), Arc::clone(&self.unit));
         let key = actor_key(&self.id);
         self.core.tasks.spawn(async move {
             let deadline = core.deadline(core.settings.lease.renew_timeout());
             let (read, row) = rows::read(&core, &key, &deadline).await;
-            unit.inbox.push(TargetInput::Row(read, row));
+            unit.inbox.push(TargetInput::Row(attempt, read, row));
         });
     }
 
@@ -470,23 +495,49 @@ impl Driver {
             core.moves.following.came_back(id);
             (Some(Slot::Live(Arc::clone(live))), ())
         });
+        drop(self.unit.room().take());
         if let Some(earlier) = core.moves.source_of(id) {
             // An earlier move away whose commit was not seen: what its sealed lane holds is for this tenure.
             earlier.push(SourceEvent::CommitHint);
         }
     }
 
-    /// RL-50, RL-70: the completion of a Join runs on the closed lane, before the first saved item. An Entry Spot has no
-    /// callbacks of its own here, and an Actor that moves with its host has none either (RL-60).
+    /// RL-70: the Entry Spot takes note, then the completion of the Join runs on the closed lane, before the first saved item.
+    /// An Actor that moves with its host is told nothing (RL-60).
     fn run_lifecycle(&mut self, step: &LifecycleStep) {
-        let staged = match step {
-            LifecycleStep::JoinCompleted(_) => self.staged.take(),
-            LifecycleStep::Joined(_) | LifecycleStep::RelocationReadyCompleted => None,
+        match step {
+            LifecycleStep::Joined(_) => self.run_joined(),
+            LifecycleStep::JoinCompleted(_) => self.run_join_completed(),
+            LifecycleStep::RelocationReadyCompleted => self.lifecycle_is_done(),
+        }
+    }
+
+    fn lifecycle_is_done(&mut self) {
+        self.events
+            .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
+    }
+
+    /// RL-45
+    fn run_joined(&mut self) {
+        let Some(staged) = &self.staged else {
+            return self.lifecycle_is_done();
         };
-        let Some(staged) = staged else {
-            self.events
-                .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
-            return;
+        let actor = staged.live.unit.reference.clone();
+        let (attempt, unit, core) = (
+            self.attempt.next(),
+            Arc::clone(&self.unit),
+            Arc::clone(&self.core),
+        );
+        self.core.tasks.spawn(async move {
+            let outcome = outcome_of(entry::joined(&core, actor).await);
+            unit.inbox.push(TargetInput::Joined(attempt, outcome));
+        });
+    }
+
+    /// RL-50
+    fn run_join_completed(&mut self) {
+        let Some(staged) = self.staged.take() else {
+            return self.lifecycle_is_done();
         };
         let (attempt, unit) = (self.attempt.next(), Arc::clone(&self.unit));
         self.core.tasks.spawn(async move {
@@ -495,14 +546,7 @@ impl Driver {
                 reply: None,
             };
             let ran = staged.backlog.run_lifecycle(Work::JoinCompleted(accepted));
-            let outcome = match ran.await {
-                Ok(()) => LifecycleOutcome::Done,
-                // RL-77
-                Err(error) => {
-                    tracing::warn!(target: "spotlane::runtime::relocation", %error, "the completion of a join failed");
-                    LifecycleOutcome::Failed
-                }
-            };
+            let outcome = outcome_of(ran.await);
             unit.inbox
                 .push(TargetInput::JoinCompleted(attempt, staged, outcome));
         });
@@ -599,6 +643,7 @@ impl Driver {
             // Who has seen the queue before something else took its place looks again (RL-170).
             other => (other, unit.inbox.close_arrivals()),
         });
+        drop(self.unit.room().take());
         for message in arrivals.into_iter().chain(waiting) {
             refuse(
                 message,
