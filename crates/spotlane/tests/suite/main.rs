@@ -19,6 +19,7 @@ mod app;
 mod faults;
 mod hostile;
 mod joins;
+mod journeys;
 mod left_behind;
 mod moves;
 mod one_host;
