@@ -41,6 +41,8 @@ const FLUSH_RECORDS: u32 = 256;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
+/// Bytes that one lane takes in before others get their turn (TR-53): what it has woken may wait on this very thread.
+const TURN_BYTES: usize = 256 * 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -110,6 +112,7 @@ impl LinkCore {
             after_body: false,
             quiet_until: Monotonic::ORIGIN,
             turn: 0,
+            turn_bytes: 0,
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -129,6 +132,8 @@ struct Reader {
     quiet_until: Monotonic,
     /// Records that were handed up since somebody else had a turn.
     turn: u32,
+    /// Bytes that were read since then.
+    turn_bytes: usize,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
@@ -143,9 +148,12 @@ impl Reader {
             self.wait_for_room().await;
             let (read, waited) = waited(self.read(&mut buffer)).await;
             if waited {
-                self.turn = 0;
+                (self.turn, self.turn_bytes) = (0, 0);
             } else {
                 self.give_turn().await;
+            }
+            if let Some(Ok(count)) = &read {
+                self.turn_bytes = self.turn_bytes.saturating_add(*count);
             }
             let now = self.core.node.clock().now();
             if now >= self.quiet_until {
@@ -178,8 +186,8 @@ impl Reader {
 
     /// Lets others run when this lane has handed up enough at a time.
     async fn give_turn(&mut self) {
-        if self.turn >= TURN_RECORDS {
-            self.turn = 0;
+        if self.turn >= TURN_RECORDS || self.turn_bytes >= TURN_BYTES {
+            (self.turn, self.turn_bytes) = (0, 0);
             tokio::task::yield_now().await;
         }
     }

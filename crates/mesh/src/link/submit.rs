@@ -111,6 +111,11 @@ impl LinkCore {
         Ok(tracked.unwrap_or_else(|| Tracked::new(0, oneshot::channel().1)))
     }
 
+    /// Waits until there may be room.
+    pub(crate) async fn room(&self) {
+        self.application.room().await;
+    }
+
     /// Waits for room, then queues the record.
     pub(crate) async fn send(
         &self,
