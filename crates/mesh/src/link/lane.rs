@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use bytes::{BufMut as _, BytesMut};
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{LinkEvent, Outcome, ordinary, reply_outcome};
-use spotlane_mesh_proto::pending::Request;
+use spotlane_mesh_proto::pending::{Request, Unmatched};
 use spotlane_mesh_proto::zmp::{
     Connection, ConnectionEffect, ConnectionEvent, Frames, Lane, Message,
 };
@@ -16,7 +16,8 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::LinkCore;
-use super::inbox::{Item, Offered, TURN_RECORDS};
+use super::inbox::{Item, Offered};
+use super::turn::Turn;
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
@@ -96,6 +97,7 @@ impl LinkCore {
             connection,
             incoming,
             after_body: false,
+            turn: Turn::default(),
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -104,7 +106,8 @@ impl LinkCore {
     }
 }
 
-/// Reads one lane.
+/// Reads one lane, and hands up what comes in its own turn: a record goes through no other queue and task
+/// on its way to the host (EX-389).
 struct Reader {
     core: Arc<LinkCore>,
     lane: Lane,
@@ -112,6 +115,7 @@ struct Reader {
     incoming: Incoming,
     /// The last read was of a large body.
     after_body: bool,
+    turn: Turn,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
@@ -126,6 +130,9 @@ impl Reader {
             self.wait_for_room().await;
             let read = self.read(&mut buffer).await;
             let now = self.core.node.clock().now();
+            if let Some(Ok(bytes)) = read {
+                self.turn.read(now, bytes);
+            }
             let over = match read {
                 Some(Ok(0) | Err(_)) => {
                     let closed = ConnectionEvent::Closed;
@@ -174,7 +181,7 @@ impl Reader {
         // The rest of a large body is read to where it belongs.
         if let Some(room) = self.connection.body_room(DIRECT_BYTES_MIN, most) {
             self.after_body = true;
-            return Some(self.incoming.read_limited(room).await);
+            return Some(self.turn.wait(self.incoming.read_limited(room)).await);
         }
         let room = most.clamp(READ_BYTES_MIN, READ_BYTES);
         if buffer.capacity() < READ_BYTES_MIN {
@@ -187,6 +194,7 @@ impl Reader {
             room
         };
         let read = self.incoming.read_limited(buffer.limit(room));
+        let read = self.turn.wait(read);
         match self.connection.next_deadline() {
             None => Some(read.await),
             Some(deadline) => {
@@ -223,27 +231,34 @@ impl Reader {
     /// Ends the requests that replies came for. The machine is locked once for all of them, and none
     /// is read under its lock.
     fn complete(&mut self) {
-        let mut others = Vec::new();
+        let (mut others, mut late) = (Vec::new(), Vec::new());
         let mut ended = std::mem::take(&mut self.ended);
         {
             let mut state = self.core.lock();
             for effect in self.effects.drain(..) {
                 match effect {
                     ConnectionEffect::Message(Message::Reply { sequence, payload }) => {
-                        // TR-41: without a request, it is dropped.
-                        let request = state.link.take_request(sequence).ok();
+                        self.turn.record();
                         let waiter = state.waiting.take(sequence);
-                        ended.extend(request.zip(waiter).map(|it| (it, payload)));
+                        match state.link.take_request(sequence) {
+                            Ok(request) => ended.extend(waiter.map(|it| ((request, it), payload))),
+                            // TR-41: without a request, it is dropped.
+                            Err(unmatched) => late.push(unmatched),
+                        }
                     }
                     other => others.push(other),
                 }
             }
         }
+        // EX-275: the callers go on in turns of their own, when no lock is held.
         for ((request, waiter), payload) in ended.drain(..) {
             // A caller that went away has given the request up.
             waiter.send(reply_outcome(&request, &payload)).ok();
         }
         self.ended = ended;
+        for unmatched in late {
+            self.core.late_reply(unmatched);
+        }
         if !others.is_empty() {
             self.core.apply(LinkEvent::Decoded(self.lane, others));
         }
@@ -255,7 +270,6 @@ impl Reader {
         for lane in Lane::ALL {
             self.core.lane(lane).cork();
         }
-        let mut turn = 0_u32;
         let mut offered = self.core.offered();
         // The memory of the list is used again.
         let mut effects = std::mem::take(&mut self.effects);
@@ -272,10 +286,9 @@ impl Reader {
                             self.core.drain_kept().await;
                             offered = self.core.offered();
                         }
-                        turn = turn.saturating_add(1);
-                        if turn.is_multiple_of(TURN_RECORDS) {
+                        if self.turn.record() {
                             self.core.flush();
-                            tokio::task::yield_now().await;
+                            self.turn.end().await;
                         }
                         continue;
                     }
@@ -324,6 +337,15 @@ impl LinkCore {
         let max = self.node.config.bounds.send_charge_max;
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         self.tells_flow.load(Ordering::Acquire) && self.inbox.bytes() < max
+    }
+
+    /// EX-274: a reply that ends no request is reported, and changes nothing.
+    fn late_reply(&self, unmatched: Unmatched) {
+        if let Some(token) = self.token() {
+            let peer = token.peer().clone();
+            let diagnostic = Diagnostic::LateReply { peer, unmatched };
+            self.node.inbound.on_diagnostic(diagnostic);
+        }
     }
 
     /// Whether the host takes the next record.
