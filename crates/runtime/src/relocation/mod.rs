@@ -3,6 +3,7 @@
 //! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
 
 mod book;
+mod capture;
 mod emit;
 mod follow;
 mod freeze;
@@ -12,6 +13,7 @@ mod line;
 mod links;
 mod memory;
 mod moving;
+mod outbox;
 mod pacing;
 mod pending;
 mod receive;
