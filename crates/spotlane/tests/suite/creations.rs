@@ -51,7 +51,7 @@ async fn create_and_lose(request: &'static str) -> (Result<Creation, Error>, Hos
     (made.await.unwrap().unwrap(), a, b)
 }
 
-/// RL-85, RL-87, RL-89: the same operation again is answered by what the first one left: with the answer of the Actor.
+/// RL-85, RL-86, RL-87, RL-89: the same operation again is answered by what the first one left: with the answer of the Actor.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_answer_is_lost_is_answered_again() {
     let (made, a, _b) = create_and_lose("hello").await;
