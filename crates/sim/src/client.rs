@@ -204,8 +204,13 @@ pub fn clients(
                 .map(|_| ActorIndex(random.index(actors)))
                 .collect(),
             begins: random.micros(2_000, 150_000),
-            steps: u32::try_from(random.between(10, 60)).unwrap_or(10),
-            gap: random.micros(500, 25_000),
+            steps: u32::try_from(random.between(10, 90)).unwrap_or(10),
+            // Some never stop, so that much is held while an Actor moves.
+            gap: match random.below(3) {
+                0 => random.micros(200, 1_500),
+                1 => random.micros(1_000, 8_000),
+                _ => random.micros(2_000, 25_000),
+            },
             request_percent: random.below(101),
             restless_percent: *[0, 3, 10, 30].get(random.index(4)).unwrap_or(&0),
             patience: (!climate.is_gentle() && random.percent(50))

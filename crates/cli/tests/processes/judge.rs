@@ -150,7 +150,7 @@ mod planted {
                 "failed with",
                 seen(0, 1, Ended::Failed(ErrorKind::NotFound)),
             ),
-            ("is at Some(3)", seen(0, 1, answered(6, "b"))),
+            ("is at Some(4)", seen(1, 1, answered(3, "b"))),
             (
                 "handled twice",
                 log(&["0.0", "1.0", "0.1", "1.1", "0.2", "0.1"]),

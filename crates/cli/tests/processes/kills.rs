@@ -292,7 +292,7 @@ async fn round(cluster: &mut Cluster, number: u64, random: &mut Random) -> usize
     survived
 }
 
-fn from_environment(name: &str, default: u64) -> u64 {
+pub(crate) fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
         .and_then(|text| text.parse().ok())

@@ -13,4 +13,5 @@ mod demo;
 mod judge;
 mod kills;
 mod program;
+mod seals;
 mod sessions;

@@ -12,6 +12,7 @@
 mod class;
 mod effect;
 mod event;
+mod gate;
 mod hold;
 mod lanes;
 mod receive;
@@ -29,6 +30,7 @@ use spotlane_wire::command::liveness::LivenessProbe;
 pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
+pub use gate::{Gate, GateBuffer, Gates};
 pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_outcome_whole};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};

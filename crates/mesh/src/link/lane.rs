@@ -29,9 +29,9 @@ use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
-const READ_BYTES_MIN: usize = 16 * 1024;
-/// The usual room to read into.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES_MIN: usize = 24 * 1024;
+/// The usual room to read into; the answers to what fits in are written in one piece, too.
+const READ_BYTES: usize = 56 * 1024;
 /// From this size on the rest of a body is read to where it belongs.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
@@ -349,7 +349,9 @@ impl Reader {
                     break;
                 };
                 at = whole.end();
-                self.offered(&mut delivery, offered).await;
+                if self.note(&mut delivery, offered) == Next::Pause {
+                    self.pause(&mut delivery).await;
+                }
             }
             // What is left is cut or something rare; without bytes, the rest of a large body came.
             let mut rest = input.slice(at.min(input.len())..);
@@ -375,7 +377,9 @@ impl Reader {
                 ConnectionEffect::Message(message) => match ordinary(message) {
                     Ok((record, answer)) => {
                         let offered = self.core.offer_next(delivery, from, record, answer);
-                        self.offered(delivery, offered).await;
+                        if self.note(delivery, offered) == Next::Pause {
+                            self.pause(delivery).await;
+                        }
                         continue;
                     }
                     Err(message) => ConnectionEffect::Message(message),
@@ -392,18 +396,32 @@ impl Reader {
         self.effects = effects;
     }
 
-    /// A record was offered: what has to be done before the next one.
+    /// A record was offered; tells whether something has to be done before the next one.
     #[inline]
-    async fn offered(&mut self, delivery: &mut Delivery, offered: Offered) {
+    fn note(&mut self, delivery: &mut Delivery, offered: Offered) -> Next {
         delivery.offered = offered;
         delivery.unwritten = delivery.unwritten.saturating_add(1);
         self.turn = self.turn.saturating_add(1);
-        if offered == Offered::Again {
+        let again = offered == Offered::Again;
+        if again || delivery.unwritten >= FLUSH_RECORDS || self.is_turn_over() {
+            Next::Pause
+        } else {
+            Next::Record
+        }
+    }
+
+    /// TR-53: a turn ends when another link may wait for one.
+    fn is_turn_over(&self) -> bool {
+        self.turn >= TURN_RECORDS && self.core.node.has_several_links()
+    }
+
+    /// What has to be done between two records.
+    async fn pause(&mut self, delivery: &mut Delivery) {
+        if delivery.offered == Offered::Again {
             self.core.drain_kept().await;
             delivery.offered = self.core.offered();
         }
-        // TR-53: a turn ends when another link may wait for one.
-        let over = self.turn >= TURN_RECORDS && self.core.node.has_several_links();
+        let over = self.is_turn_over();
         if over || delivery.unwritten >= FLUSH_RECORDS {
             self.core.flush();
             delivery.unwritten = 0;
@@ -412,6 +430,13 @@ impl Reader {
             self.give_turn().await;
         }
     }
+}
+
+/// What follows a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Record,
+    Pause,
 }
 
 /// The records of one read on their way to the host.

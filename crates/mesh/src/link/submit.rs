@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use spotlane_mesh_proto::link::{
-    Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
+    Awaits, Gate, GateBuffer, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
 };
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
 use spotlane_mesh_proto::zmp::{Sequence, Size};
@@ -221,15 +221,11 @@ impl LinkCore {
                 })
             }
         };
-        let act = {
-            // Under the lock of the machine, so that the order of the lane is that of the submits.
-            let mut state = self.lock();
-            // One-way records end with their submit, so they need no id of their own.
-            let id = SubmitId::new(u64::MAX);
-            let write = |queue: &mut Segment| state.link.send_to(id, record, None, queue);
-            let act = (self.application).write(Room::Bounded, Flush::Soon, done, write);
-            act.map_err(|why| not_queued(how, why))?
+        let pass = |gate: Gate, buffer: &mut GateBuffer, queue: &mut Segment| {
+            gate.one_way(record, buffer, queue)
         };
+        let act = (self.application).pass(Room::Bounded, Flush::Soon, done, pass);
+        let act = act.map_err(|why| not_queued(how, why))?;
         self.application.act(act);
         Ok(tracked)
     }
@@ -343,12 +339,10 @@ impl LinkCore {
         } else {
             Flush::Soon
         };
-        let sent = {
-            let mut state = self.lock();
-            let write = |queue: &mut Segment| state.link.reply_into(sequence, &reply, queue);
-            self.completion.write(Room::Always, flush, |_| None, write)
+        let pass = |gate: Gate, buffer: &mut GateBuffer, queue: &mut Segment| {
+            gate.reply(sequence, &reply, buffer, queue)
         };
-        let why = match sent {
+        let why = match self.completion.pass(Room::Always, flush, |_| None, pass) {
             Ok(act) => {
                 self.completion.act(act);
                 return Ok(());
@@ -383,8 +377,8 @@ fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {
     match (why, how) {
         (NotQueued::Full(Full { charge, max }), _) => NotSubmitted::Full { charge, max },
         (NotQueued::Refused(why), _) => refusal(how, why),
-        (NotQueued::Closed, How::ToPeer) => NotSubmitted::NotConnected,
-        (NotQueued::Closed, How::Pinned(_)) => NotSubmitted::OtherConnection,
+        (NotQueued::Closed | NotQueued::Shut, How::ToPeer) => NotSubmitted::NotConnected,
+        (NotQueued::Closed | NotQueued::Shut, How::Pinned(_)) => NotSubmitted::OtherConnection,
     }
 }
 

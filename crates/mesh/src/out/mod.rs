@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use spotlane_mesh_proto::link::{Gate, GateBuffer};
 use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
 use tokio::sync::{Notify, oneshot};
 
@@ -50,6 +51,10 @@ pub(crate) struct LaneOut {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Arc<Stream>>,
+    /// By which messages pass that need nothing else of their link.
+    gate: Option<Gate>,
+    /// Where these are encoded.
+    encoded: GateBuffer,
     control: VecDeque<Segment>,
     /// The charge of `control`, which no queue of the host is to fill.
     control_charge: u64,
@@ -163,6 +168,8 @@ pub(crate) enum Act {
 pub(crate) enum NotQueued<E> {
     Full(Full),
     Closed,
+    /// The link lets nothing of this kind pass.
+    Shut,
     Refused(E),
 }
 
@@ -224,6 +231,40 @@ impl LaneOut {
         write: impl FnOnce(&mut Segment) -> Result<Size, E>,
     ) -> Result<Act, NotQueued<E>> {
         let mut state = self.lock();
+        self.check(&state, room)?;
+        let size = write(&mut state.open).map_err(NotQueued::Refused)?;
+        state.end_message(size.charge, done(size));
+        Ok(state.next_act(flush))
+    }
+
+    /// As [`Self::write`], for a message that needs nothing of its link but a gate: the lock of the
+    /// machine is not taken.
+    ///
+    /// # Errors
+    /// Nothing was queued.
+    pub(crate) fn pass<E>(
+        &self,
+        room: Room,
+        flush: Flush,
+        done: impl FnOnce(Size) -> Option<Done>,
+        write: impl FnOnce(Gate, &mut GateBuffer, &mut Segment) -> Result<Size, E>,
+    ) -> Result<Act, NotQueued<E>> {
+        let mut state = self.lock();
+        let Some(gate) = state.gate else {
+            return Err(NotQueued::Shut);
+        };
+        self.check(&state, room)?;
+        let State { open, encoded, .. } = &mut *state;
+        let size = write(gate, encoded, open).map_err(NotQueued::Refused)?;
+        state.end_message(size.charge, done(size));
+        Ok(state.next_act(flush))
+    }
+
+    pub(crate) fn set_gate(&self, gate: Option<Gate>) {
+        self.lock().gate = gate;
+    }
+
+    fn check<E>(&self, state: &State, room: Room) -> Result<(), NotQueued<E>> {
         if state.phase != Phase::Open {
             return Err(NotQueued::Closed);
         }
@@ -232,9 +273,7 @@ impl LaneOut {
             let (charge, max) = (state.charge, self.max);
             return Err(NotQueued::Full(Full { charge, max }));
         }
-        let size = write(&mut state.open).map_err(NotQueued::Refused)?;
-        state.end_message(size.charge, done(size));
-        Ok(state.next_act(flush))
+        Ok(())
     }
 
     /// Does what [`Self::write`] has left to be done.

@@ -15,8 +15,9 @@ use crate::stream::Stream;
 
 /// From this size on a part is not copied behind the others.
 pub(super) const COPY_MAX: usize = 512;
-/// A segment is closed when it has this size.
-const SEGMENT_BYTES: usize = 64 * 1024;
+/// A segment is closed when it has this size: with a last message of usual size it fits into the 64 KiB
+/// that the system sends in one piece, and a second piece for some bytes more would cost as much.
+const SEGMENT_BYTES: usize = 56 * 1024;
 /// Memory above this size is not kept for the next messages.
 const SPARE_BYTES_MAX: usize = 2 * SEGMENT_BYTES;
 /// Written segments whose memory is kept: one is written while the other one is filled.

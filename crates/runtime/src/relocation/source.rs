@@ -1,5 +1,7 @@
 //! The driver of a unit that leaves: runs the source machine and carries out what it asks for, in order.
 
+mod route;
+
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use spotlane_lane::{CapturedTimer, Saved, SealError, SealGuard};
 use spotlane_mesh::PeerLink;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::budget::UnitId;
-use spotlane_relocation::identity::{AuthorityView, ConnectionId};
+use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::saved::{JoinData, join_record};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use spotlane_relocation::source::{
@@ -29,8 +31,8 @@ use super::capture::{captured_queue, encode, look};
 use super::inbox::{Inbox, Input};
 use super::outbox::{Outbox, Sending, Sent, What};
 use super::pacing::{Charge, Granted};
-use super::replies::{MoveContext, Number, Place};
-use super::{emit, follow, freeze, pending, rows};
+use super::replies::{MoveContext, Number};
+use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
 use crate::entry;
@@ -39,6 +41,7 @@ use crate::message::{Message, Origin};
 use crate::session::ActorSession;
 use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
+use route::Follows;
 
 /// A unit that leaves, as the rest of the host sees it.
 #[derive(Debug)]
@@ -193,15 +196,6 @@ struct Driver {
     failed: Option<MoveFailure>,
     /// The right to change the row, which keeps the version that the commit will compare.
     _book: OwnedMutexGuard<()>,
-}
-
-/// Whether messages at the old address go along a route of this move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Follows {
-    No,
-    /// There is a route, and the lane still has what it held: that goes along it first.
-    BehindTheHold,
-    Yes,
 }
 
 impl Driver {
@@ -583,85 +577,12 @@ impl Driver {
         self.stay();
     }
 
-    /// RL-150: from here on messages are forwarded without this driver.
-    fn follow_to(&mut self, row: &AuthorityView, until: Monotonic) {
-        let (core, live) = (&self.core, &self.live);
-        let id = live.unit.id();
-        core.slots.change(id, |slot| {
-            // An object that is here again, in a tenure of its own, needs no route to itself.
-            let is_back = matches!(&slot, Some(Slot::Live(found)) if !Arc::ptr_eq(found, live));
-            if !is_back && !follow::leads_here(core, row) {
-                let moves = &core.moves;
-                moves.following.retain(&live.unit.tenure(), row, until);
-            }
-            (slot, ())
-        });
-        if self.guard.is_some() {
-            self.follows = Follows::BehindTheHold;
-        } else {
-            self.switch_to_follow();
-        }
-    }
-
-    /// Takes no message any more; what waits goes on. The switch is one step (EX-212).
-    fn switch_to_follow(&mut self) {
-        self.follows = Follows::Yes;
-        let (core, unit, id) = (&self.core, &self.unit, self.live.unit.id());
-        let arrived = core.slots.change(id, |slot| {
-            let arrived = unit.inbox.close_arrivals();
-            match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    let follow = core.moves.following.target(id).map(|_| Slot::Follow);
-                    (follow, arrived)
-                }
-                other => (other, arrived),
-            }
-        });
-        for message in arrived {
-            self.send_on(message);
-        }
-    }
-
-    fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
-        let context = self.context();
-        if let Some(message) = freeze::thaw(&self.core, &context, Place::Relayed, record) {
-            self.send_on(message);
-        }
-    }
-
-    /// Along the route, if there is one, and else to whatever stands in the object's place.
-    fn send_on(&self, message: Box<Message>) {
-        let id = self.live.unit.id();
-        if let Err(message) = follow::forward(&self.core, id, message, None) {
-            crate::inbound::redispatch(&self.core, id, message);
-        }
-    }
-
     fn context(&self) -> MoveContext {
         MoveContext {
             relocation: self.plan.identity.relocation,
             attempt: self.plan.identity.attempt,
             coordinator: self.plan.identity.coordinator.clone(),
             replies: None,
-        }
-    }
-
-    /// Takes what stands here in the object's place away, if it is this move's.
-    fn remove_slot(&self) {
-        let (core, unit, id) = (&self.core, &self.unit, self.live.unit.id());
-        let (now, tenure) = (self.now(), self.live.unit.tenure());
-        let arrived = core.slots.change(id, |slot| {
-            core.moves.following.end(id, &tenure, now);
-            let slot = match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => None,
-                // The route of a later move keeps its place.
-                Some(Slot::Follow) if core.moves.following.target(id).is_none() => None,
-                other => other,
-            };
-            (slot, unit.inbox.close_arrivals())
-        });
-        for message in arrived {
-            crate::inbound::refuse_stale(message);
         }
     }
 

@@ -27,7 +27,7 @@ use crate::agenda::{BindReply, Packet};
 use crate::cast::{disconnected_of, message_of, tail_of};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Loss, SessionSight};
+use crate::observation::{ActorIndex, BindingNumber, Loss, SessionSight};
 use crate::shared::{Shared, Submit, monotonic};
 
 /// Who waits for the answer to a command 38.
@@ -430,6 +430,10 @@ impl Host {
         record: &FrozenRecord,
         shared: &mut Shared,
     ) -> bool {
+        if let Some(ended) = disconnected_of(record) {
+            // SB-61: a notice for a binding that is not current has no callback.
+            return self.bound_to(actor, shared) == Some(ended);
+        }
         let (Some((peer, tail)), Some(message)) = (tail_of(record), message_of(record)) else {
             return true;
         };
@@ -452,6 +456,10 @@ impl Host {
         true
     }
 
+    fn bound_to(&self, actor: ActorIndex, shared: &Shared) -> Option<BindingNumber> {
+        current_of(self.lanes.get(&actor)?, shared)
+    }
+
     /// Puts accepted work into the queue of a lane. The callback of a binding that came here with its Actor, and that
     /// ended while it was on its way, ends that binding when it has run (SB-65).
     pub(super) fn enqueue(
@@ -463,12 +471,10 @@ impl Host {
         let Some(lane) = self.lanes.get_mut(&actor) else {
             return;
         };
-        if let Some(ended) = disconnected_of(&record) {
-            let identity = lane.binding.identity();
-            let current = identity.and_then(|identity| shared.cast.binding_of(&identity));
-            if current == Some(ended) {
-                begin_leave(lane, shared);
-            }
+        if let Some(ended) = disconnected_of(&record)
+            && current_of(lane, shared) == Some(ended)
+        {
+            begin_leave(lane, shared);
         }
         if message_of(&record).is_some()
             && tail_of(&record).is_some()
@@ -531,6 +537,11 @@ impl Host {
         let to = to.context("a session owner of this world")?;
         self.to_host(to, Record::from(pushed.record), shared)
     }
+}
+
+fn current_of(lane: &Lane, shared: &Shared) -> Option<BindingNumber> {
+    let identity = lane.binding.identity()?;
+    shared.cast.binding_of(&identity)
 }
 
 fn begin_leave(lane: &mut Lane, shared: &mut Shared) {

@@ -23,12 +23,10 @@ pub(super) struct SealsEnd {
 }
 
 impl SealsEnd {
-    /// Whether the source of a move has given its seals back, or should have.
+    /// Whether the source of a move has the object again, and so has to give its seals back.
     fn failed(facts: &MoveFacts, view: &View<'_>) -> bool {
-        let behind = [SourceStage::RelayReady, SourceStage::Unavailable];
-        let passed = behind.iter().any(|stage| facts.stages.contains(stage));
-        let ended = facts.finished > 0 && !facts.succeeded;
-        ended && !passed && !view.oracle.has_crashed(facts.from)
+        let again = facts.stages.contains(&SourceStage::SourceRunning);
+        again && !view.oracle.has_crashed(facts.from)
     }
 
     fn judge(&self, seal: Seal, view: &View<'_>) -> Result<(), String> {

@@ -33,8 +33,6 @@ pub struct BindingFacts {
     pub registered: bool,
     /// Whether another one has taken its place.
     pub replaced: bool,
-    /// Whether it has ended at the Actor's owner.
-    pub retired: bool,
     /// How often its disconnect callback began.
     pub callbacks: u32,
 }
@@ -56,12 +54,14 @@ pub struct PushFacts {
 pub struct SessionBook {
     sessions: BTreeMap<SessionIndex, SessionFacts>,
     bindings: BTreeMap<BindingNumber, BindingFacts>,
-    /// The binding in force at the owner of each Actor.
-    current: BTreeMap<ActorIndex, BindingNumber>,
+    /// The binding in force at the owner of each Actor, and that owner.
+    current: BTreeMap<ActorIndex, (BindingNumber, HostIndex)>,
     /// The binding that was registered last for each Actor.
     last: BTreeMap<ActorIndex, BindingNumber>,
     pushes: BTreeMap<PushId, PushFacts>,
     delivered: BTreeSet<PushId>,
+    held: u64,
+    replaced: u64,
 }
 
 impl SessionBook {
@@ -87,7 +87,7 @@ impl SessionBook {
     /// What the owners of Actors did.
     fn observe_owner(&mut self, sight: &SessionSight) {
         match sight {
-            SessionSight::Registered { actor, binding, .. } => {
+            SessionSight::Registered { actor, at, binding } => {
                 if let Some(before) = self.last.insert(*actor, *binding)
                     && let Some(facts) = self.bindings.get_mut(&before)
                 {
@@ -96,17 +96,17 @@ impl SessionBook {
                 if let Some(facts) = self.bindings.get_mut(binding) {
                     facts.registered = true;
                 }
-                self.current.insert(*actor, *binding);
+                self.current.insert(*actor, (*binding, *at));
             }
-            SessionSight::Carried { actor, binding, .. } => {
-                self.current.insert(*actor, *binding);
+            SessionSight::Carried {
+                actor, at, binding, ..
+            } => {
+                self.current.insert(*actor, (*binding, *at));
             }
-            SessionSight::Retired { actor, binding, .. } => {
-                if self.current.get(actor) == Some(binding) {
+            // At a former owner it ends too, when its end comes there (SB-65).
+            SessionSight::Retired { actor, at, binding } => {
+                if self.current.get(actor) == Some(&(*binding, *at)) {
                     self.current.remove(actor);
-                }
-                if let Some(facts) = self.bindings.get_mut(binding) {
-                    facts.retired = true;
                 }
             }
             SessionSight::Pushed {
@@ -146,7 +146,6 @@ impl SessionBook {
                     session: *session,
                     registered: false,
                     replaced: false,
-                    retired: false,
                     callbacks: 0,
                 };
                 self.bindings.insert(*binding, facts);
@@ -185,6 +184,10 @@ impl SessionBook {
                         .collect();
                 }
             }
+            SessionSight::Held { .. } => self.held = self.held.saturating_add(1),
+            SessionSight::ReplacedBegins { .. } => {
+                self.replaced = self.replaced.saturating_add(1);
+            }
             SessionSight::Delivered { push, .. } => {
                 self.delivered.insert(*push);
             }
@@ -209,12 +212,22 @@ impl SessionBook {
 
     /// The binding in force at the owner of an Actor.
     pub fn current(&self, actor: ActorIndex) -> Option<BindingNumber> {
-        self.current.get(&actor).copied()
+        self.current.get(&actor).map(|(binding, _)| *binding)
     }
 
     /// The facts about a push.
     pub fn push(&self, push: PushId) -> Option<&PushFacts> {
         self.pushes.get(&push)
+    }
+
+    /// How many messages a session held.
+    pub const fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// How many sessions were replaced.
+    pub const fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// How many pushes were made, and how many have reached a client.

@@ -22,6 +22,7 @@ mod entry_spots;
 mod faults;
 mod hostile;
 mod joins;
+mod journeys;
 mod left_behind;
 mod moves;
 mod one_host;
