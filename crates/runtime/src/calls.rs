@@ -166,11 +166,15 @@ impl SendCall {
             parts,
             timeout,
         } = self.call;
-        let parts = parts?;
+        // Nearly always the owner is known and has room, and then there is nothing to wait for and no timer to start.
+        let Some(parts) = send_now(&core, &caller, parts?)? else {
+            return Ok(());
+        };
         let most = core.settings.all.send_timeout;
         let timeout = timeout.map_or(most, |timeout| timeout.min(most));
         let deadline = core.deadline(timeout);
-        let send = send(&core, &caller, parts, &deadline);
+        // Boxed, because what nearly never happens makes no call larger.
+        let send = Box::pin(send(&core, &caller, parts, &deadline));
         in_time(timeout, send, "the message found no room in time").await
     }
 }
@@ -220,11 +224,15 @@ impl RequestCall {
             parts,
             timeout,
         } = self.call;
-        let parts = parts?;
         let timeout = timeout.unwrap_or(core.settings.all.default_request_timeout);
         let deadline = core.deadline(timeout);
-        let request = request(&core, &caller, parts, &deadline);
-        in_time(timeout, request, "no answer came in time").await
+        let parts = match request_now(&core, &caller, parts?, timeout).await? {
+            Ok(outcome) => return outcome,
+            Err(parts) => parts,
+        };
+        // Boxed, because what nearly never happens makes no call larger.
+        let request = Box::pin(request(&core, &caller, parts, &deadline));
+        in_time(timeout, request, NO_ANSWER).await
     }
 
     /// As [`RequestCall::submit`], and reads the answer.
@@ -306,6 +314,87 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
             Ok(()) => return ended(core, answer).await,
             Err((refusal, work)) => payload = again(core, &live, &refusal, work)?,
         }
+    }
+}
+
+/// As [`enter`] without waiting for anything; gives the message back when that is not possible.
+fn enter_now(core: &Core, live: &Live, message: Box<Message>) -> Result<(), Box<Message>> {
+    if !core.admits() {
+        return Err(message);
+    }
+    let Some(permit) = core.jobs.source().try_reserve() else {
+        return Err(message);
+    };
+    let bytes = message.payload_bytes();
+    let entered = live.lane.enqueue_job(permit, Work::Message(message), bytes);
+    entered.or_else(|refused| match refused.into_item() {
+        (Work::Message(message), _permit) => Err(message),
+        // Nothing else was given to it.
+        _ => Ok(()),
+    })
+}
+
+/// As [`request`] where nothing has to be waited for but the answer; gives back what found no known owner or no room.
+async fn request_now(
+    core: &Core,
+    caller: &Caller,
+    parts: Parts,
+    timeout: Duration,
+) -> Result<Result<Outcome, Parts>, Error> {
+    must_not_wait_for_itself(caller, &parts.id)?;
+    core.must_take_messages()?;
+    let Parts { id, name, payload } = parts;
+    let (name, payload) = match resolve::known(core, &id) {
+        Some(Place::There(tenure)) => {
+            match remote::request_now(core, caller, &tenure, name, payload, timeout).await? {
+                Ok(outcome) => return Ok(Ok(outcome)),
+                Err(left) => left,
+            }
+        }
+        Some(Place::Here(live)) => {
+            let (sender, answer) = oneshot::channel();
+            let message = local(caller, &name, payload, ReplyTo::local(sender));
+            match enter_now(core, &live, message) {
+                Ok(()) => {
+                    let answer = in_time(timeout, ended(core, answer), NO_ANSWER);
+                    return Ok(Ok(answer.await));
+                }
+                Err(message) => (name, untouched(message)),
+            }
+        }
+        _ => (name, payload),
+    };
+    Ok(Err(Parts { id, name, payload }))
+}
+
+const NO_ANSWER: &str = "no answer came in time";
+
+/// As [`send`] without waiting for anything; gives back what found no known owner or no room.
+fn send_now(core: &Core, caller: &Caller, parts: Parts) -> Result<Option<Parts>, Error> {
+    core.must_take_messages()?;
+    let Parts { id, name, payload } = parts;
+    let left = |name, payload| {
+        Ok(Some(Parts {
+            id: id.clone(),
+            name,
+            payload,
+        }))
+    };
+    match resolve::known(core, &id) {
+        Some(Place::There(tenure)) => {
+            match remote::send_now(core, caller, &tenure, name, payload)? {
+                None => Ok(None),
+                Some((name, payload)) => left(name, payload),
+            }
+        }
+        Some(Place::Here(live)) => {
+            let message = local(caller, &name, payload, ReplyTo::NOBODY);
+            match enter_now(core, &live, message) {
+                Ok(()) => Ok(None),
+                Err(message) => left(name, untouched(message)),
+            }
+        }
+        _ => left(name, payload),
     }
 }
 

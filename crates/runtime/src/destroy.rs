@@ -95,6 +95,10 @@ async fn end(core: &Arc<Core>, live: &Arc<Live>) -> Result<bool, Error> {
 
 /// RL-14: the row goes, if it is still ours.
 pub(crate) async fn release(core: &Core, live: &Live, deadline: &Deadline) -> Result<(), Error> {
+    let left = deadline.left().unwrap_or_default();
+    let _book = tokio::time::timeout(left, live.book.lock())
+        .await
+        .map_err(|_| Error::deadline("the row of the actor was being written all the time"))?;
     let Some(row) = live.row() else { return Ok(()) };
     let held = core.held()?;
     Ok(core

@@ -159,12 +159,13 @@ impl Host {
             node: core.identity.rid.clone(),
             node_generation: core.identity.generation,
             endpoint: self.endpoint().cloned(),
-            actors: core.slots.live_len(),
+            actors: usize::try_from(core.capacity.live()).unwrap_or(usize::MAX),
             moving: core.moves.leaving(),
             safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
             jobs: core.jobs.status(),
+            pending_requests: core.pending.len(),
             handlers_failed: core.engine.stats().handlers_failed(),
             handlers_panicked: core.engine.stats().handlers_panicked(),
         }
@@ -287,6 +288,8 @@ pub struct HostStatus {
     pub admits_work: bool,
     /// The jobs that wait for a handler.
     pub jobs: JobQueueStatus,
+    /// Requests to other nodes that wait for their answers, at most 4,096; more wait for a place (EX-273).
+    pub pending_requests: usize,
     /// Handlers that returned an error outside of a request.
     pub handlers_failed: u64,
     /// Handlers that panicked.

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::{NodeRid, OperationId, PacketName};
+use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::frozen::FrozenSource;
 use spotlane_wire::payload::MetadataFrame;
 use spotlane_wire::reference::ActorRef as WireActorRef;
@@ -29,6 +30,8 @@ pub(crate) struct Message {
     pub(crate) metadata: Option<MetadataFrame>,
     pub(crate) from: Origin,
     pub(crate) reply: ReplyTo,
+    /// The session that relays it, until somebody has judged that (SB-33).
+    pub(crate) tail: Option<Box<BoundSessionTail>>,
     /// What a message of this host is called, once it has to travel with its object.
     name_abroad: OnceLock<(OperationId, ReplyRouteId)>,
 }
@@ -47,8 +50,15 @@ impl Message {
             metadata,
             from,
             reply,
+            tail: None,
             name_abroad: OnceLock::new(),
         }
+    }
+
+    /// The session that relays it.
+    pub(crate) fn of_session(mut self, tail: Option<BoundSessionTail>) -> Self {
+        self.tail = tail.map(Box::new);
+        self
     }
 
     fn name_abroad(&self, core: &Core) -> (OperationId, ReplyRouteId) {

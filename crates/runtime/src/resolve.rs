@@ -54,18 +54,23 @@ fn here(core: &Core, id: &ActorId) -> Option<Place> {
     })
 }
 
+/// Where an Actor is as far as this host knows without asking the store.
+pub(crate) fn known(core: &Core, id: &ActorId) -> Option<Place> {
+    here(core, id).or_else(|| {
+        let tenure = core.cached_route(&actor_key(id))?;
+        Some(Place::There(Box::new(tenure)))
+    })
+}
+
 /// Finds an Actor: in the own slots, in the route cache, in the store, in this order.
 ///
 /// # Errors
 /// `NotFound`: there is none (RL-90, RL-91). `Unavailable`: its owner is not alive (RL-94) or the store does not answer.
 pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<Place, Error> {
-    if let Some(place) = here(core, id) {
+    if let Some(place) = known(core, id) {
         return Ok(place);
     }
     let key = actor_key(id);
-    if let Some(route) = core.cached_route(&key) {
-        return Ok(Place::There(Box::new(route.tenure)));
-    }
     let margin = core.settings.lease.fencing_margin();
     let (mut attempt, mut doubted) = (0, None);
     loop {

@@ -18,6 +18,7 @@ use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::Notify;
 
 use crate::actor::ActorRef;
+use crate::capacity::Capacity;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
@@ -167,8 +168,8 @@ pub(crate) struct Live {
     right: AtomicU8,
     /// Says that a Join has given the right back.
     freed: Notify,
-    /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
-    /// that nobody changes any more.
+    /// The right to change the row: held from the restore of an arriving Actor until the row says that it is open here, by
+    /// whoever writes into it after that, and by a move away from its first read to its end.
     pub(crate) book: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -260,13 +261,15 @@ pub(crate) enum Slot {
 pub(crate) struct Slots {
     shards: Box<[RwLock<HashMap<ActorId, Slot>>]>,
     hasher: RandomState,
+    capacity: Arc<Capacity>,
 }
 
 const SHARDS: usize = 64;
 
 impl Slots {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(capacity: Arc<Capacity>) -> Self {
         Self {
+            capacity,
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
         }
@@ -305,10 +308,17 @@ impl Slots {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let (slot, result) = decide(shard.get(id).cloned());
+        let is_live = |slot: &Option<Slot>| matches!(slot, Some(Slot::Live(_)));
+        let lives = is_live(&slot);
         let old = match slot {
             Some(slot) => shard.insert(id.clone(), slot),
             None => shard.remove(id),
         };
+        match (is_live(&old), lives) {
+            (false, true) => self.capacity.came(),
+            (true, false) => self.capacity.left(),
+            _ => {}
+        }
         drop(shard);
         drop(old);
         result
@@ -320,18 +330,6 @@ impl Slots {
             Some(Slot::Live(found)) if Arc::ptr_eq(&found, live) => (None, true),
             other => (other, false),
         })
-    }
-
-    /// How many Actors live here.
-    pub(crate) fn live_len(&self) -> usize {
-        let len = |shard: &RwLock<HashMap<ActorId, Slot>>| {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            shard
-                .values()
-                .filter(|slot| matches!(slot, Slot::Live(_)))
-                .count()
-        };
-        self.shards.iter().map(len).sum()
     }
 
     /// Every living Actor.

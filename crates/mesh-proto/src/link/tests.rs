@@ -89,7 +89,7 @@ fn handshake_of(key: PairKey, lane: Lane) -> Bytes {
 fn bytes_of(envelope: Envelope, record: &Record) -> Bytes {
     let mut frames = FrameBuffer::default();
     record.encode(&mut frames).unwrap();
-    encode_record(settings("a").edition, envelope, &frames).to_bytes()
+    encode_record(Edition::E1, envelope, &frames).to_bytes()
 }
 
 fn receive(
@@ -301,7 +301,7 @@ fn timeout_cancel_and_error_reply_end_a_request_once() {
     );
     let list: [&'static [u8]; 5] = [&[1], &[1], &[3], &[0, 0, 0, 0, 0, 0, 0, 3], &[0, 0, 0, 9]];
     let frames = list.map(Bytes::from_static);
-    let bytes = encode_frames(settings("a").edition, Envelope::Plain, &frames).to_bytes();
+    let bytes = encode_frames(Edition::E1, Envelope::Plain, &frames).to_bytes();
     let out = step(&mut link, 1, LinkEvent::Received(Lane::Completion, bytes));
     assert_eq!(out, [completed(3, Outcome::PeerError(Some(9)))]);
     let mut out = Vec::new();
@@ -589,7 +589,7 @@ fn another_run_ends_the_requests_of_the_old_one_first() {
 fn a_record_that_the_codec_refuses_ends_the_link_and_a_bad_hello_is_rejected() {
     let frame = |bytes: &'static [u8]| {
         let frames = [Bytes::from_static(bytes)];
-        let parts: Parts = encode_frames(settings("a").edition, Envelope::Plain, &frames);
+        let parts: Parts = encode_frames(Edition::E1, Envelope::Plain, &frames);
         LinkEvent::Received(Lane::Application, parts.to_bytes())
     };
     let mut link = admitted_link();

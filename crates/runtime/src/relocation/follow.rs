@@ -141,6 +141,21 @@ fn refusal(why: FollowRefusal) -> Error {
     }
 }
 
+/// Whether a message to a former owner may hop on from here (RL-152, RL-153).
+///
+/// # Errors
+/// Why not.
+pub(crate) fn may_hop(
+    core: &Core,
+    addressed: &ActorRouteFence,
+    hops: HopCount,
+) -> Result<(), Error> {
+    let now = Monotonic::from_origin(core.clock.elapsed());
+    let following = &core.moves.following;
+    let hop = following.hop(&addressed.actor.actor_id, now, hops, Some(addressed));
+    hop.map(drop).map_err(refusal)
+}
+
 /// Forwards a message, or ends it: one terminal for a request, a recorded drop for the rest (RL-153). Reads no store and
 /// runs no handler.
 ///
@@ -210,6 +225,7 @@ fn forward_send(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<()
         name,
         payload,
         metadata,
+        tail,
         ..
     } = *message;
     let record = Record::from(ActorSend {
@@ -217,7 +233,8 @@ fn forward_send(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<()
         message_follow_hop_count: hop.hops,
         source_actor,
         target_actor: fence.clone(),
-        bound_session_tail: None,
+        // SB-34: the new owner judges the session.
+        bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name)?,
     });
@@ -245,6 +262,7 @@ fn forward_request(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result
         payload,
         metadata,
         reply,
+        tail,
         ..
     } = *message;
     let record = Record::from(ActorRequest {
@@ -253,7 +271,8 @@ fn forward_request(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result
         message_follow_hop_count: hop.hops,
         source_actor,
         target_actor: fence.clone(),
-        bound_session_tail: None,
+        // SB-34: the new owner judges the session.
+        bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name.clone())?,
     });

@@ -2,6 +2,7 @@
 //!
 //! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
 
+mod book;
 mod emit;
 mod follow;
 mod freeze;
@@ -9,9 +10,12 @@ mod host;
 mod inbox;
 mod line;
 mod links;
+mod memory;
 mod moving;
 mod pacing;
 mod pending;
+mod receive;
+mod replies;
 mod rows;
 mod source;
 mod target;
@@ -26,19 +30,20 @@ use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::TargetEvent;
 use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::ActorId;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
 
 use follow::Following;
-pub(crate) use follow::{forward, route_of, tenure_of};
+pub(crate) use follow::{forward, may_hop, route_of, tenure_of};
 pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
 pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::{begin_join, pick_target, relocate};
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};
+pub(crate) use receive::TargetUnit;
 pub(crate) use source::SourceUnit;
-pub(crate) use target::TargetUnit;
 
 use crate::core::Core;
 use crate::settings::Settings;
@@ -169,10 +174,10 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         }
         Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
-            Some(target) => target.push(TargetEvent::Chunk {
-                connection,
-                chunk: Box::new(chunk),
-            }),
+            Some(target) => {
+                let now = Monotonic::from_origin(core.clock.elapsed());
+                target.chunk(now, connection, chunk);
+            }
             // TGT-37
             None => ignored("no such move comes here"),
         },
@@ -198,7 +203,7 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
             }
         }
         Record::ReplyRelay(relay) => take_relay(core, link, relay),
-        Record::ReplyRelayAck(ack) => take_confirmation(core, &ack),
+        Record::ReplyRelayAck(ack) => take_confirmation(core, link, &ack),
         other => return Some(other),
     }
     None

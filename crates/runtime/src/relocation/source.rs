@@ -19,24 +19,25 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
-use spotlane_types::count::{ParticipantId, RelaySequence};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::inbox::{Inbox, Input};
 use super::pacing::{Charge, Granted};
+use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
-use crate::slots::{Live, Slot};
+use crate::session::ActorSession;
+use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
 use route::Follows;
 
@@ -46,6 +47,7 @@ pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
     target_generation: NodeGeneration,
+    unit: Arc<Unit>,
 }
 
 impl Granted for SourceUnit {
@@ -70,6 +72,11 @@ impl SourceUnit {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
 
+    /// The session that was bound when the object left.
+    pub(crate) fn session(&self) -> &ActorSession {
+        &self.unit.session
+    }
+
     /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
     pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
         self.inbox.hold(message)
@@ -92,6 +99,7 @@ pub(super) fn start(
     live: Arc<Live>,
     target: NodeRid,
     plan: Box<MovePlan>,
+    book: OwnedMutexGuard<()>,
     join: Option<JoinData>,
 ) -> oneshot::Receiver<Result<(), MoveFailure>> {
     let (finished, result) = oneshot::channel();
@@ -99,6 +107,7 @@ pub(super) fn start(
         inbox: Inbox::new(),
         target,
         target_generation: plan.target.target_node_generation,
+        unit: Arc::clone(&live.unit),
     });
     core.moves
         .sources()
@@ -128,6 +137,7 @@ pub(super) fn start(
         join,
         finished: Some(finished),
         failed: None,
+        _book: book,
         core: Arc::clone(core),
         live,
         unit,
@@ -174,6 +184,8 @@ struct Driver {
     finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
     /// Why the move of a Join fails, until the driver ends.
     failed: Option<MoveFailure>,
+    /// The right to change the row, which keeps the version that the commit will compare.
+    _book: OwnedMutexGuard<()>,
 }
 
 impl Driver {
@@ -284,6 +296,10 @@ impl Driver {
             SourceEffect::RemoveFollow => self.remove_slot(),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests),
             SourceEffect::CleanUp(_) => {
+                // RL-46, RL-60: told of a Join only.
+                if self.join.is_some() {
+                    entry::left(&self.core, self.live.unit.reference.clone());
+                }
                 self.clean_up();
                 self.events
                     .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));
@@ -373,6 +389,7 @@ impl Driver {
             return Err(CaptureFailure::Adapter);
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        self.live.unit.session.captured(&self.core);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -489,8 +506,24 @@ impl Driver {
         });
         let (held, cell) = handoff.moved();
         self.left = cell;
-        for message in messages(held) {
-            self.arrived(message).await;
+        for saved in held {
+            match saved {
+                Saved::Item {
+                    item: Work::Message(message),
+                    ..
+                } => self.arrived(message).await,
+                // SB-65: the session has left since; what came with the Actor ends at the target.
+                Saved::Item {
+                    item: Work::Disconnected(_),
+                    ..
+                } => {
+                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+                        self.events
+                            .push_back(SourceEvent::Arrived(Box::new(record)));
+                    }
+                }
+                _ => {}
+            }
         }
         self.events.push_back(SourceEvent::HoldDrained);
         let tenure = self.fence.expected_authority_owner_generation;
@@ -538,13 +571,12 @@ impl Driver {
         self.stay();
     }
 
-    fn context(&self) -> ReplyRelayContext {
-        ReplyRelayContext::MaintenanceRelocation {
+    fn context(&self) -> MoveContext {
+        MoveContext {
             relocation: self.plan.identity.relocation,
-            target_attempt_generation: self.plan.identity.attempt,
+            attempt: self.plan.identity.attempt,
             coordinator: self.plan.identity.coordinator.clone(),
-            participant_id: ParticipantId::MIN,
-            sequence: RelaySequence::MIN,
+            replies: None,
         }
     }
 
@@ -552,8 +584,8 @@ impl Driver {
         for request in requests {
             let key = (request.operation_id, request.reply_route);
             let error = Error::unavailable("the actor was lost on its way to another node");
-            let context = self.context();
-            pending::end_call(&self.core, &request.source, key, context, None, Err(error));
+            let context = self.context().of(Number::FIRST);
+            pending::end_call(&self.core, &request.source, key, &context, Err(error));
         }
     }
 
@@ -663,6 +695,14 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
                 item: Work::Tick(tick),
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Item {
+                item: Work::Disconnected(_),
+                ..
+            } => {
+                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                    queue.work.push(QueuedWork::Record(Box::new(record)));
+                }
+            }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
                     queue.work.push(QueuedWork::Tick(Box::new(tick)));

@@ -16,6 +16,9 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod capacity;
+mod creations;
+mod entry_spots;
 mod faults;
 mod hostile;
 mod joins;
@@ -25,6 +28,7 @@ mod moves;
 mod one_host;
 mod promises;
 mod proxy;
+mod replies;
 mod returns;
 mod sessions;
 mod stress;

@@ -62,6 +62,11 @@ impl Wire {
             .send_modify(|state| state.cut_at = state.passed + bytes);
     }
 
+    /// Cuts everything now; what waits at a stop is lost.
+    pub(crate) fn cut_now(&self) {
+        self.0.send_modify(|state| state.cuts += 1);
+    }
+
     /// Waits for so many cuts since the beginning.
     pub(crate) async fn was_cut(&self, times: u64) {
         let mut state = self.0.subscribe();

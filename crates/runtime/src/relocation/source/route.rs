@@ -6,6 +6,7 @@ use spotlane_relocation::identity::AuthorityView;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::frozen::FrozenRecord;
 
+use super::super::replies::Place;
 use super::super::{follow, freeze};
 use super::Driver;
 use crate::message::Message;
@@ -61,8 +62,8 @@ impl Driver {
     }
 
     pub(super) fn forward(&self, record: FrozenRecord) {
-        let context = freeze::MoveContext(self.context());
-        if let Some(message) = freeze::thaw(&self.core, &context, record) {
+        let context = self.context();
+        if let Some(message) = freeze::thaw(&self.core, &context, Place::Relayed, record) {
             self.send_on(message);
         }
     }
