@@ -20,6 +20,7 @@ use crate::create::tenure_of;
 use crate::creations::Terminals;
 use crate::error::Error;
 use crate::payload::Payload;
+use crate::placement;
 use crate::slots::{Live, Slot, Unit};
 
 /// Shows that the row says that this host is the owner; only its commit makes one (EX-187).
@@ -105,7 +106,7 @@ pub(crate) async fn activate(
     let terminal = terminals.and_then(|terminals| terminals.created(named, reply.as_ref()));
     let committed = staged.commit(core, node, &reserved, terminal, deadline);
     committed.await?;
-    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    placement::came();
     Ok(Activated::Created { actor, reply })
 }
 
