@@ -40,8 +40,6 @@ const FLUSH_RECORDS: u32 = 256;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
-/// Bytes that one lane takes in before others get their turn (TR-53): what it has woken may wait on this very thread.
-const TURN_BYTES: usize = 256 * 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.

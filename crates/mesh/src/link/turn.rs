@@ -2,7 +2,7 @@
 //!
 //! The rule speaks of a pass over the connections. Here each lane has a task of its own that reads it,
 //! so a pass is one round of the runtime over the tasks that are ready, and a turn what such a task does
-//! in one go. It ends after 64 records, or with the read behind which 1 MiB or 2 ms are used up. Then the
+//! in one go. It ends after 64 records, or with the read behind which 256 KiB or 2 ms are used up. Then the
 //! task goes behind all others that are ready: those run first, and so does what looks for sockets that
 //! have become readable. So the next pass starts after the peer where this one stopped.
 //!
@@ -18,8 +18,8 @@ use spotlane_types::time::Monotonic;
 
 /// Records of one turn.
 pub(super) const TURN_RECORDS: u32 = 64;
-/// Bytes of one turn; ours. A record that is longer is a turn of its own.
-const TURN_BYTES: usize = 1024 * 1024;
+/// Bytes of one turn; ours: what a lane has woken may wait on this very thread. A record that is longer is a turn of its own.
+const TURN_BYTES: usize = 256 * 1024;
 /// The time of one turn; ours.
 const TURN_TIME: Duration = Duration::from_millis(2);
 
