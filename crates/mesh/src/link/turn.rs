@@ -72,8 +72,12 @@ impl Turn {
     }
 
     /// Lets everybody else run, then begins anew.
+    ///
+    /// Twice, because the runtime wakes those that yield last first: of two lanes that flood, the one that has just had
+    /// its turn would have the next one too. The second time turns the order round again.
     pub(super) async fn end(&mut self) {
         *self = Self::default();
+        tokio::task::yield_now().await;
         tokio::task::yield_now().await;
     }
 }
