@@ -62,12 +62,19 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
 
 fn parse(args: &[String]) -> Result<Request> {
     let mut request = Request::default();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" | "--json" => request.flags.push(arg.clone()),
+            "--only" | "--rounds" => {
+                let Some(value) = args.next() else {
+                    bail!("`{arg}` needs a value");
+                };
+                request.flags.extend([arg.clone(), value.clone()]);
+            }
             "--list" => request.list = true,
             name if !name.starts_with('-') => request.names.push(name.to_owned()),
-            _ => bail!("unexpected argument `{arg}`: known here are --quick, --json and --list"),
+            _ => bail!("unexpected argument `{arg}`: known here are --quick, --json, --only TEXT, --rounds N and --list"),
         }
     }
     Ok(request)
