@@ -257,6 +257,17 @@ impl Mesh {
         }
     }
 
+    /// Waits until the queue to a peer may have room again, for whoever keeps a line of its own. Completes
+    /// at once for a peer that is not connected; the next submit says so.
+    ///
+    /// # Cancel safety
+    /// Nothing is reserved; dropping it changes nothing.
+    pub async fn room(&self, peer: &NodeRid) {
+        if let Ok(core) = self.to(peer) {
+            core.room().await;
+        }
+    }
+
     /// Puts a record of class request into the queue to a peer, as [`Self::submit`] does for others. The
     /// future gives its end; it ends exactly once and is never sent again (TR-90).
     ///

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
@@ -47,6 +47,8 @@ pub(crate) struct Node {
     pub(crate) stopping: watch::Sender<bool>,
     /// The same, for those who ask with each record.
     stopped: AtomicBool,
+    /// Links that have not ended, for those who ask with each turn.
+    pub(crate) link_count: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -126,6 +128,7 @@ impl Node {
             events: Events::default(),
             stopping: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
+            link_count: AtomicUsize::new(0),
             config,
         })
     }
@@ -477,6 +480,12 @@ impl Node {
 
     fn write_current(&self) -> RwLockWriteGuard<'_, HashMap<NodeRid, Arc<LinkCore>>> {
         self.current.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is more than one link, which may have to take turns.
+    pub(crate) fn has_several_links(&self) -> bool {
+        // Relaxed: the value stands alone and orders nothing else.
+        self.link_count.load(Ordering::Relaxed) > 1
     }
 
     /// All links, of whatever state.

@@ -143,8 +143,14 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
     for (part, max) in [5, 9].into_iter().zip(CHUNK_TIMES_MAX) {
         let time = busy[busy.len() * part / 10];
         let added = time.saturating_sub(idle).as_secs_f64() / chunk;
-        println!("{part} of 10 requests: up to {added:.1} chunk times of {:.0} us", chunk * 1e6);
-        assert!(added <= max, "{added} chunk times, {idle:?} idle, {time:?} busy");
+        println!(
+            "{part} of 10 requests: up to {added:.1} chunk times of {:.0} us",
+            chunk * 1e6
+        );
+        assert!(
+            added <= max,
+            "{added} chunk times, {idle:?} idle, {time:?} busy"
+        );
     }
     link.request(node_request(2, "behind"), 10 * SECOND)
         .await

@@ -26,7 +26,9 @@ const SECOND: Duration = Duration::from_secs(1);
 #[tokio::test]
 async fn a_caller_only_shortens_the_send_timeout() {
     let own = Duration::from_millis(80);
-    let config = MeshConfig::new(identity("node", 1)).send_timeout(own).unwrap();
+    let config = MeshConfig::new(identity("node", 1))
+        .send_timeout(own)
+        .unwrap();
     let node = start(config, watch()).await;
     // It never reads, so its queue fills.
     let _peer = RawPeer::admitted(&node, "raw").await;
@@ -84,7 +86,9 @@ async fn a_lone_request_is_on_the_wire_before_its_caller_waits() {
     node.admitted("raw").await;
     let mut application = blocking(peer.application);
     let mut completion = blocking(peer.completion);
-    let asked = node.mesh.ask(&rid("raw"), node_request(1, "now"), 10 * SECOND);
+    let asked = node
+        .mesh
+        .ask(&rid("raw"), node_request(1, "now"), 10 * SECOND);
     // Nothing else can run here: this thread is the whole runtime, and nobody has awaited.
     let mut request = vec![0; length_of("now")];
     application.read_exact(&mut request).unwrap();
@@ -103,7 +107,9 @@ async fn callers_go_on_in_turns_of_their_own() {
     let mut application = blocking(peer.application);
     let mut completion = blocking(peer.completion);
     let ask = |number| {
-        let asked = node.mesh.ask(&rid("raw"), node_request(number, "same"), 10 * SECOND);
+        let asked = node
+            .mesh
+            .ask(&rid("raw"), node_request(number, "same"), 10 * SECOND);
         asked.unwrap()
     };
     let asked = [ask(1), ask(2), ask(3)];
@@ -144,7 +150,10 @@ async fn a_request_costs_no_task() {
     let _peer = RawPeer::admitted(&node, "raw").await;
     node.admitted("raw").await;
     let before = Handle::current().metrics().num_alive_tasks();
-    let ask = |number| node.mesh.ask(&rid("raw"), node_request(number, "x"), 10 * SECOND);
+    let ask = |number| {
+        node.mesh
+            .ask(&rid("raw"), node_request(number, "x"), 10 * SECOND)
+    };
     let asked: Vec<Asked> = (1..=1000).map(|number| ask(number).unwrap()).collect();
     tokio::task::yield_now().await;
     assert_eq!(Handle::current().metrics().num_alive_tasks(), before);

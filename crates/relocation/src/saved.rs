@@ -167,6 +167,35 @@ pub(crate) fn join_of(record: &FrozenRecord) -> Option<JoinData> {
     })
 }
 
+/// The record of a disconnect callback that has not run: it comes in the order of the work that it was accepted with
+/// (SB-65). Its source is a node.
+pub fn disconnected_record(
+    source: FrozenSource,
+    actor: ActorRef,
+    membership: SpotMembership,
+) -> FrozenRecord {
+    FrozenRecord {
+        source,
+        metadata: None,
+        operation_id: None,
+        operation_kind: MeshOperationKind::None,
+        reply_route: None,
+        body: FrozenRecordBody::SpotControl {
+            control: Box::new(ActorControlData::Disconnected {
+                current: ActorMembershipSnapshot { actor, membership },
+            }),
+        },
+    }
+}
+
+/// Whether a record is that of a disconnect callback.
+pub fn is_disconnected(record: &FrozenRecord) -> bool {
+    let FrozenRecordBody::SpotControl { control } = &record.body else {
+        return false;
+    };
+    matches!(**control, ActorControlData::Disconnected { .. })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +209,25 @@ mod tests {
         let bytes = spotlane_wire::encode(&record).unwrap();
         let read: FrozenRecord = spotlane_wire::decode(&bytes).unwrap();
         assert_eq!(binding_of(relocation, &read), Some(binding(7)));
+    }
+
+    /// SB-65, WR-30
+    #[test]
+    fn a_disconnect_travels_as_lifecycle_work() {
+        let binding = binding_record(identity(1).relocation, &binding(7)).unwrap();
+        let FrozenRecordBody::ActorSend { target_actor, .. } = binding.body else {
+            panic!("a binding is carried by a send");
+        };
+        let source = note("hello").source;
+        let spot = spotlane_wire::reference::SpotRef {
+            spot_id: "entry".parse().unwrap(),
+            object_generation: spotlane_types::generation::ObjectGeneration::MIN,
+        };
+        let record = disconnected_record(source, target_actor.actor, SpotMembership { spot });
+        let bytes = spotlane_wire::encode(&record).unwrap();
+        let read: FrozenRecord = spotlane_wire::decode(&bytes).unwrap();
+        assert!(is_disconnected(&read) && join_of(&read).is_none());
+        assert!(!is_disconnected(&note("hello")));
     }
 
     /// RL-357

@@ -8,16 +8,18 @@ use spotlane_location::directory::Candidate;
 use spotlane_types::id::{ActorId, PacketName};
 use spotlane_types::kind::ActorAuthorityState;
 use spotlane_wire::authority::AuthorityObject;
+use spotlane_wire::reference::ActorRef as WireActorRef;
 use tokio::sync::oneshot;
 
 use crate::actor::{ActorRef, Decision};
+use crate::capacity::{Capacity, Full, NoRoom};
 use crate::cell::{Cell, Work};
 use crate::clock::Deadline;
 use crate::core::Core;
 use crate::create::tenure_of;
+use crate::creations::Terminals;
 use crate::error::Error;
 use crate::payload::Payload;
-use crate::registry::ActorType;
 use crate::slots::{Live, Slot, Unit};
 
 /// Shows that the row says that this host is the owner; only its commit makes one (EX-187).
@@ -33,6 +35,8 @@ pub(crate) enum Activated {
     Rejected {
         reply: Option<Payload>,
     },
+    /// This node has no room for it (RL-83); nothing was made.
+    Full(Full),
 }
 
 /// The packet name under which a creation request travels.
@@ -41,7 +45,8 @@ pub(crate) fn request_name() -> PacketName {
     PacketName::new("$create").expect("legal")
 }
 
-/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85).
+/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85). When it returns, the Actor is there for
+/// everybody (EX-368).
 ///
 /// # Errors
 /// What went wrong; the row is missing again then, unless the store did not answer.
@@ -50,45 +55,58 @@ pub(crate) async fn activate(
     node: &Candidate,
     reserved: ReservedObject,
     request: Option<Payload>,
-    terminal: Option<TerminalRecord>,
+    terminals: Option<&Terminals>,
     deadline: &Deadline,
 ) -> Result<Activated, Error> {
+    let give_back = |terminal| abort(core, node, &reserved, terminal);
+    let _room = match Capacity::take(core) {
+        Ok(room) => room,
+        Err(NoRoom::Full(full)) => {
+            give_back(None).await;
+            return Ok(Activated::Full(full));
+        }
+        Err(NoRoom::NotServing(error)) => {
+            give_back(None).await;
+            return Err(error);
+        }
+    };
     // RL-314: a permit is waited for; none free fails nothing.
     let _permit = core
         .activations
         .acquire()
         .await
         .map_err(|_| Error::shutting_down())?;
-    let prepared = prepare(core, &reserved, request, deadline).await;
-    let give_back = || {
-        let until = core
-            .deadline(core.settings.all.default_request_timeout)
-            .location();
-        abort(core, node, &reserved, until)
-    };
-    let (staged, decision) = match prepared {
-        Ok(prepared) => prepared,
+    // RL-85: what fails before the callback leaves no record.
+    let staged = match stage(core, &reserved) {
+        Ok(staged) => staged,
         Err(error) => {
-            give_back().await;
+            give_back(None).await;
             return Err(error);
         }
     };
-    if !decision.accepted {
+    let Decision { accepted, reply } = match staged.decide(request, deadline).await {
+        Ok(decision) => decision,
+        Err(error) => {
+            drop(staged);
+            give_back(terminals.and_then(|terminals| terminals.failed(&error))).await;
+            return Err(error);
+        }
+    };
+    if !accepted {
         drop(staged);
-        give_back().await;
-        return Ok(Activated::Rejected {
-            reply: decision.reply,
-        });
+        give_back(terminals.and_then(|terminals| terminals.rejected(reply.as_ref()))).await;
+        return Ok(Activated::Rejected { reply });
     }
     let actor = staged.live.unit.reference.clone();
-    staged
-        .commit(core, node, &reserved, terminal, deadline)
-        .await?;
+    let named = WireActorRef {
+        actor_id: actor.id.clone(),
+        object_generation: actor.generation,
+    };
+    let terminal = terminals.and_then(|terminals| terminals.created(named, reply.as_ref()));
+    let committed = staged.commit(core, node, &reserved, terminal, deadline);
+    committed.await?;
     tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
-    Ok(Activated::Created {
-        actor,
-        reply: decision.reply,
-    })
+    Ok(Activated::Created { actor, reply })
 }
 
 /// The reservation goes and its capacity with it. What cannot be given back now is released by whoever meets it after
@@ -97,12 +115,13 @@ async fn abort(
     core: &Core,
     node: &Candidate,
     reserved: &ReservedObject,
-    until: spotlane_location::Monotonic,
+    terminal: Option<TerminalRecord>,
 ) {
     let Ok(held) = core.held() else { return };
+    let until = core.deadline(core.settings.all.default_request_timeout);
     let aborted = core
         .repository
-        .abort(&held, node, reserved, None, until)
+        .abort(&held, node, reserved, terminal, until.location())
         .await;
     if let Err(error) = aborted {
         tracing::warn!(target: "spotlane::runtime::placement", %error, "a reservation was not given back");
@@ -115,34 +134,11 @@ struct Staged {
     backlog: Backlog<Cell, RowCommitted>,
 }
 
-async fn prepare(
-    core: &Arc<Core>,
-    reserved: &ReservedObject,
-    request: Option<Payload>,
-    deadline: &Deadline,
-) -> Result<(Staged, Decision), Error> {
+fn stage(core: &Arc<Core>, reserved: &ReservedObject) -> Result<Staged, Error> {
     let name = &reserved.row().allocation.stable_type;
     let actor_type = core.types.get(name);
     let actor_type = actor_type
         .ok_or_else(|| Error::not_found(format!("actor type {name} is not registered here")))?;
-    let staged = stage(core, actor_type, reserved)?;
-    let (decided, decision) = oneshot::channel();
-    let work = Work::Create { request, decided };
-    let run = staged.backlog.run_lifecycle(work);
-    let left = deadline.left().unwrap_or_default();
-    tokio::time::timeout(left, run)
-        .await
-        .map_err(|_| Error::deadline("on_create did not end in time"))??;
-    let gone = |_| Error::internal("on_create ended without a decision");
-    let decision = decision.await.map_err(gone)??;
-    Ok((staged, decision))
-}
-
-fn stage(
-    core: &Arc<Core>,
-    actor_type: &Arc<ActorType>,
-    reserved: &ReservedObject,
-) -> Result<Staged, Error> {
     let AuthorityObject::Actor { actor } = &reserved.payload().object else {
         return Err(Error::internal("the reserved object is no actor"));
     };
@@ -169,7 +165,26 @@ fn stage(
 }
 
 impl Staged {
-    /// Commit, route, timers, opening: in this order. A message that arrives between commit and opening waits in the
+    /// Asks the new Actor (RL-43).
+    async fn decide(
+        &self,
+        request: Option<Payload>,
+        deadline: &Deadline,
+    ) -> Result<Decision, Error> {
+        let (decided, decision) = oneshot::channel();
+        let run = self
+            .backlog
+            .run_lifecycle(Work::Create { request, decided });
+        let left = deadline.left().unwrap_or_default();
+        tokio::time::timeout(left, run)
+            .await
+            .map_err(|_| Error::deadline("on_create did not end in time"))??;
+        let gone = |_| Error::internal("on_create ended without a decision");
+        decision.await.map_err(gone)?
+    }
+
+    /// Commit, route, timers, opening: in this order. The slot is the placeholder that stands while the store is asked, and
+    /// exactly it is settled afterwards (EX-361). A message that arrives between commit and opening waits in the
     /// lane (EX-110).
     async fn commit(
         self,

@@ -74,6 +74,16 @@ pub trait Actor: Send + Sized + 'static {
         let _ = context;
         std::future::ready(())
     }
+
+    /// Says that the session that was bound to this Actor has left: its connection ended, or its handler took leave
+    /// (SB-61). Once for each binding, between two messages, wherever the Actor is by then (SB-65); the Actor lives on, and
+    /// a session that takes the Actor over is no reason.
+    ///
+    /// A callback that panics is not run again, and the binding ends all the same (SB-62).
+    fn on_disconnected(&mut self, context: &mut Context) -> impl Future<Output = ()> + Send {
+        let _ = context;
+        std::future::ready(())
+    }
 }
 
 /// Whether a new Actor may come into being, and what its creator is told.

@@ -18,9 +18,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use crate::actor::Actor;
+use crate::capacity::Capacity;
 use crate::clock::{HostClock, HostTiming};
+use crate::compute::Processors;
 use crate::core::{Core, Identity, Ids};
+use crate::creations::Creations;
 use crate::directory::{self, Directory};
+use crate::entry::{EntryLane, EntrySpot, ErasedEntrySpot};
 use crate::error::Error;
 use crate::host::Host;
 use crate::inbound::{Dispatcher, Inlet};
@@ -83,6 +87,7 @@ pub struct HostBuilder {
     location_store: Option<BoxedStore>,
     relocation_store: Option<BoxedRelocation>,
     types: Registry,
+    entry: Option<Box<dyn ErasedEntrySpot>>,
     faults: Vec<String>,
     settings: Settings,
 }
@@ -98,6 +103,7 @@ impl HostBuilder {
             location_store: None,
             relocation_store: None,
             types: Registry::default(),
+            entry: None,
             faults: Vec::new(),
             settings: Settings::default(),
         }
@@ -160,6 +166,15 @@ impl HostBuilder {
         self
     }
 
+    /// Registers what the Entry Spot of the host does when Actors join and leave it (RL-45, RL-46); nothing otherwise.
+    pub fn entry_spot(mut self, spot: impl EntrySpot) -> Self {
+        if self.entry.replace(Box::new(spot)).is_some() {
+            let fault = "the entry spot is registered twice";
+            self.faults.push(fault.to_owned());
+        }
+        self
+    }
+
     /// The settings; the contract's otherwise.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -175,7 +190,7 @@ impl HostBuilder {
     ///
     /// # Cancel safety
     /// Dropped early, everything ends; the lease, if it was claimed, ends by itself.
-    pub async fn start(self) -> Result<Host, StartError> {
+    pub async fn start(mut self) -> Result<Host, StartError> {
         let settings = self.settings.checked()?;
         if !self.faults.is_empty() {
             return Err(StartError::Registration {
@@ -184,7 +199,11 @@ impl HostBuilder {
         }
         self.check_relocation_store()?;
         let (listen, advertise) = (self.listen.clone(), self.advertise.clone());
+        let entry = self.entry.take();
         let core = self.core(settings)?;
+        if let Some(spot) = entry {
+            drop(core.entry.set(EntryLane::new(&core, spot)));
+        }
         core.lease.claim().await.map_err(StartError::Lease)?;
         bind(&core, &listen, advertise.as_deref()).await?;
         run_loops(&core);
@@ -234,6 +253,7 @@ impl HostBuilder {
             identity.owner.clone(),
             settings.lease,
         );
+        let capacity = Capacity::new(settings.all.actor_limit);
         let permits = usize::try_from(settings.all.activation_concurrency).unwrap_or(usize::MAX);
         Ok(Arc::new(Core {
             clock,
@@ -247,7 +267,11 @@ impl HostBuilder {
             relocation_store: self.relocation_store,
             lease: OwnLease::new(keeper),
             types: self.types,
-            slots: Slots::new(),
+            slots: Slots::new(Arc::clone(&capacity)),
+            capacity,
+            creations: Creations::default(),
+            entry: OnceLock::new(),
+            joins: Arc::default(),
             pending: Pending::default(),
             moves: Moves::new(settings.relocation),
             host_move: HostMove::default(),
@@ -262,6 +286,7 @@ impl HostBuilder {
             state: StateCell::new(),
             shutdown: watch::Sender::new(None),
             shutting_down: AtomicBool::new(false),
+            processors: Processors::new(runtime.clone(), settings.workers),
             tasks: Tasks::new(runtime),
             settings,
         }))
@@ -280,8 +305,9 @@ async fn bind(core: &Arc<Core>, listen: &str, advertise: Option<&str>) -> Result
     let mut config = MeshConfig::new(identity)
         .listen(listen)?
         .send_timeout(settings.send_timeout)?
-        .relocation_budget(settings.relocation_in_flight_payload_budget)
-        .relocation_node_budget(settings.relocation_node_in_flight_payload_budget)
+        // RL-131: the driver of moves paces its chunks; nothing paces them a second time.
+        .relocation_budget(0)
+        .relocation_node_budget(0)
         .seed(crate::random::u64());
     if let Some(advertise) = advertise {
         config = config.advertise(advertise)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{Clock as _, HandlerError, KeepGate, Lane, Monotonic, Owner, Spot, Tick, Turn};
+use spotlane_session::BindingIdentity;
 use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::oneshot;
 
@@ -15,6 +16,7 @@ use crate::join::{self, JoinOrder, JoinOutcome};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::registry::ErasedActor;
+use crate::session::{is_followed, take_queued};
 use crate::slots::Unit;
 
 /// The owner of an Actor's lane.
@@ -41,6 +43,8 @@ pub(crate) enum Work {
     JoinCompleted(JoinOutcome),
     /// A tick that was queued at the former owner (EX-245).
     Tick(Box<PendingTimerTick>),
+    /// The bound session has left (SB-61); without an identity the binding ended before the Actor came here (SB-65).
+    Disconnected(Option<Box<BindingIdentity>>),
 }
 
 impl Owner for Cell {
@@ -72,6 +76,10 @@ impl Owner for Cell {
                     let actor = &mut turn.state().actor;
                     actor.on_join_completed(&mut context, outcome).await;
                 }
+                Ok(())
+            }
+            Work::Disconnected(binding) => {
+                disconnected(turn, binding).await;
                 Ok(())
             }
             Work::Tick(pending) => match thaw_tick(turn, &pending) {
@@ -146,6 +154,36 @@ fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
     }
 }
 
+/// EX-29, SB-61: the callback of an Actor in an Entry Spot, which has no callbacks of its own, is the Actor's.
+async fn disconnected(turn: &mut Turn<'_, Cell>, binding: Option<Box<BindingIdentity>>) {
+    let Some(mut context) = callback_context(turn) else {
+        return;
+    };
+    // SB-62: once, and the binding ends also when the callback panics.
+    let _ended = DisconnectEnd {
+        core: Arc::clone(context.core()),
+        unit: Arc::clone(&turn.state().unit),
+        binding,
+    };
+    turn.state().actor.on_disconnected(&mut context).await;
+}
+
+/// Tells the binding of an Actor that its disconnect callback has ended, in whichever way.
+struct DisconnectEnd {
+    core: Arc<Core>,
+    unit: Arc<Unit>,
+    binding: Option<Box<BindingIdentity>>,
+}
+
+impl Drop for DisconnectEnd {
+    fn drop(&mut self) {
+        if let Some(binding) = self.binding.take() {
+            self.unit.session.disconnected(&self.core, *binding);
+        }
+    }
+}
+
+/// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.
 async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
     let wants = message.wants();
     let Message {
@@ -161,6 +199,11 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), Hand
     let Some(mut context) = context(turn) else {
         return Ok(());
     };
+    if is_followed(&name) {
+        let unit = Arc::clone(&turn.state().unit);
+        take_queued(context.core(), &unit, name, &payload, reply);
+        return Ok(());
+    }
     // RL-284: past the admission deadline no message starts.
     if !context.core().admits() {
         reply.answer(&name, Err(Error::unavailable(NOT_ADMITTED)));

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use spotlane_lane::{JobPermit, JobSource, Refusal};
 use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 use spotlane_session::Peer;
-use spotlane_types::count::{Correlation, ReplyRouteId};
+use spotlane_types::count::{Correlation, HopCount, ReplyRouteId};
 use spotlane_types::id::{ActorId, NodeRid, PacketName};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
-use spotlane_wire::command::message::{ActorRequest, ActorSend, BoundSessionTail};
+use spotlane_wire::command::message::{ActorRequest, ActorSend};
 use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
 use spotlane_wire::payload::ApplicationPayload;
 use spotlane_wire::reference::ActorRouteFence;
@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
 use crate::payload::Payload;
 use crate::relocation;
+use crate::session;
 use crate::slots::{Live, Slot};
 
 /// Takes the records of all peers.
@@ -134,26 +135,30 @@ impl Inbound for Inlet {
 }
 
 /// A received message, apart from its address.
-fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
+fn unpack(
+    core: &Weak<Core>,
+    received: Received,
+) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
     let Received {
         from: link,
         record,
         reply,
     } = received;
-    let (fence, operation, hops, actor, metadata, payload, reply) = match record {
+    let (fence, operation, hops, actor, tail, metadata, payload, reply) = match record {
         Record::ActorSend(ActorSend {
             operation,
             message_follow_hop_count,
             source_actor,
             target_actor,
+            bound_session_tail,
             metadata,
             payload,
-            ..
         }) => (
             target_actor,
             operation,
             message_follow_hop_count,
             source_actor,
+            bound_session_tail,
             metadata,
             payload,
             ReplyTo::NOBODY,
@@ -164,17 +169,19 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
             message_follow_hop_count,
             source_actor,
             target_actor,
+            bound_session_tail,
             metadata,
             payload,
-            ..
         }) => (
             target_actor,
             operation,
             message_follow_hop_count,
             source_actor,
+            bound_session_tail,
             metadata,
             payload,
             ReplyTo::remote(MeshAnswer {
+                core: Weak::clone(core),
                 handle: reply?,
                 correlation,
             }),
@@ -189,22 +196,13 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
         operation,
         hops,
     }));
-    let message = Box::new(Message::new(name, payload, metadata, from, reply));
-    Some((fence, message, link))
+    let message = Message::new(name, payload, metadata, from, reply).of_session(tail);
+    Some((fence, Box::new(message), link))
 }
 
 /// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
 fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow {
-    let tail = match &received.record {
-        Record::ActorSend(ActorSend {
-            bound_session_tail, ..
-        })
-        | Record::ActorRequest(ActorRequest {
-            bound_session_tail, ..
-        }) => bound_session_tail.clone(),
-        _ => None,
-    };
-    let Some((fence, message, link)) = unpack(received) else {
+    let Some((fence, message, link)) = unpack(&Arc::downgrade(core), received) else {
         return Flow::Continue;
     };
     if let Err(error) = core.must_take_messages() {
@@ -215,13 +213,16 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
         refuse_stale(message);
         return Flow::Continue;
     }
+    if session::is_followed(&message.name) {
+        session::take_followed(core, fence, message);
+        return Flow::Continue;
+    }
     let (mut permit, mut message) = (Some(permit), message);
     // Again when the slot changed hands in between (RL-170); each change ends the one before it.
     for _ in 0..CHANGES_MAX {
         let id = &fence.actor.actor_id;
         message = match core.slots.get(id) {
-            // SB-33: the one judge of a relay; what is held during a move was judged or is judged by nobody else.
-            Some(Slot::Live(live)) if !takes(&live, &link, tail.as_ref()) => {
+            Some(slot) if !takes(&slot, &mut message) => {
                 refuse(
                     message,
                     Error::unavailable("the session is not bound to the actor"),
@@ -242,10 +243,10 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
                 Ok(()) => return Flow::Continue,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => {
-                relocation::forward(core, &route, message, Some(&fence));
-                return Flow::Continue;
-            }
+            Some(Slot::Follow) => match relocation::forward(core, id, message, Some(&fence)) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -253,14 +254,33 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
     Flow::Continue
 }
 
-/// Whether a message may come in: of no session, or of the one that is bound.
-fn takes(live: &Live, link: &PeerLink, tail: Option<&BoundSessionTail>) -> bool {
-    let Some(tail) = tail else { return true };
-    let peer = Peer {
-        node_rid: link.peer().clone(),
-        node_generation: link.node_generation(),
+/// Whether a message may come in: of no session, or of the one that is bound (SB-33). What was judged is an ordinary
+/// message from then on.
+fn takes(slot: &Slot, message: &mut Message) -> bool {
+    let Some(tail) = &message.tail else {
+        return true;
     };
-    live.unit.session.takes(&peer, tail)
+    let peer = match &message.from {
+        // SB-34: a hop speaks for the session owner.
+        Origin::Peer(peer) if peer.hops > HopCount::MIN => None,
+        Origin::Peer(peer) => Some(Peer {
+            node_rid: peer.node.clone(),
+            node_generation: peer.node_generation,
+        }),
+        Origin::Local { .. } | Origin::Frozen { .. } => None,
+    };
+    let takes = match slot {
+        Slot::Live(live) => live.unit.session.takes(peer.as_ref(), tail),
+        Slot::Leaving(unit) => unit.session().takes(peer.as_ref(), tail),
+        // No session is told of a place before the Actor has come there; only a hop may have been.
+        Slot::Arriving(_) => peer.is_none(),
+        // The new owner judges.
+        Slot::Follow => return true,
+    };
+    if takes {
+        message.tail = None;
+    }
+    takes
 }
 
 /// How often a slot may change hands while one message looks for its place.
@@ -313,24 +333,20 @@ fn enqueue(
     Taken::Yes
 }
 
-/// Finds the place of a message that a driver gave back: a transfer, which no limit refuses (EX-98).
+/// Finds the place of a message that a driver gave back. It is a transfer, which no limit refuses, so those of one sender stay
+/// in order (EX-98).
 pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
     let mut message = message;
     for _ in 0..CHANGES_MAX {
         message = match core.slots.get(id) {
             Some(Slot::Live(live)) => {
                 let bytes = message.payload_bytes();
-                let work = Work::Message(message);
-                let Err(refused) = live.lane.enqueue_with_payload_bytes(work, bytes) else {
+                let Err(refused) = live.lane.transfer(Work::Message(message), bytes) else {
                     return;
                 };
-                let full = refused.reason().is_full();
                 let Work::Message(message) = refused.into_item() else {
                     return;
                 };
-                if full {
-                    return wait_for_room(core, live, message, None);
-                }
                 message
             }
             Some(Slot::Arriving(unit)) => match unit.hold(message) {
@@ -341,7 +357,10 @@ pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) 
                 Ok(()) => return,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            Some(Slot::Follow) => match relocation::forward(core, id, message, None) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -373,7 +392,11 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
                 (reason, Work::Message(message)) => refuse(message, Error::from(&reason)),
                 (
                     _,
-                    Work::Create { .. } | Work::Join(_) | Work::JoinCompleted(_) | Work::Tick(_),
+                    Work::Create { .. }
+                    | Work::Join(_)
+                    | Work::JoinCompleted(_)
+                    | Work::Tick(_)
+                    | Work::Disconnected(_),
                 ) => {}
             }
         }
@@ -409,6 +432,7 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
 
 /// The way back over the connection of a request.
 struct MeshAnswer {
+    core: Weak<Core>,
     handle: ReplyHandle,
     correlation: Correlation,
 }
@@ -444,6 +468,12 @@ impl Answer for MeshAnswer {
             ReplyTail::None,
             None,
         );
+    }
+
+    fn gone(self: Box<Self>) {
+        let gone = self.core.upgrade();
+        let gone = gone.map_or_else(Error::shutting_down, |core| core.gone());
+        self.answer(None, Err(gone));
     }
 
     fn route(&self) -> ReplyRouteId {

@@ -39,6 +39,12 @@ impl OwnLease {
         nanos(clock.elapsed()) < self.deadline.load(Ordering::Acquire)
     }
 
+    /// How long the deadline is away; zero past it.
+    pub(crate) fn admits_for(&self, clock: HostClock) -> Duration {
+        let deadline = Duration::from_nanos(self.deadline.load(Ordering::Acquire));
+        deadline.saturating_sub(clock.elapsed())
+    }
+
     pub(crate) fn held(&self) -> Option<HeldLease> {
         self.held
             .read()
@@ -106,8 +112,9 @@ fn report_failure(error: &LocationError) {
     tracing::warn!(target: "spotlane::runtime::lease", %error, "the owner lease was not renewed");
 }
 
-/// EX-243: timers count with the deadline that holds now, a lost lease's included.
-fn tell_timers(core: &Core) {
+/// EX-243, SB-15: timers and the routes of sessions count with the deadline that holds now, a lost lease's included.
+fn tell(core: &Core) {
+    core.sessions.admit_for(core.lease.admits_for(core.clock));
     let until = core.lease.timers_until();
     for live in core.slots.all_live() {
         live.unit.admit_timers_until(until);
@@ -135,13 +142,13 @@ pub(crate) async fn keep_renewing(core: Weak<Core>) {
         match renewed {
             Ok(held) => {
                 core.lease.keep(held);
-                tell_timers(&core);
+                tell(&core);
             }
             Err(error) if may_pass(&error) => report_failure(&error),
             Err(error) => {
                 // RL-284: the store shows another run; nothing starts here any more.
                 core.lease.lose();
-                tell_timers(&core);
+                tell(&core);
                 tracing::error!(target: "spotlane::runtime::lease", %error, "the owner lease is lost");
                 core.state.advance(HostState::Error);
                 return;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::{NodeRid, OperationId, PacketName};
+use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::frozen::FrozenSource;
 use spotlane_wire::payload::MetadataFrame;
 use spotlane_wire::reference::ActorRef as WireActorRef;
@@ -19,7 +20,8 @@ use crate::registry::Wants;
 /// How a request ends: exactly one of these, once (EX-269).
 pub(crate) type Outcome = Result<Payload, Error>;
 
-/// A message that was accepted for an Actor and is not decoded yet.
+/// A message that was accepted for an Actor and is not decoded yet. It owns its payload, which is released with it or after its
+/// handler (EX-322).
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) name: PacketName,
@@ -28,6 +30,8 @@ pub(crate) struct Message {
     pub(crate) metadata: Option<MetadataFrame>,
     pub(crate) from: Origin,
     pub(crate) reply: ReplyTo,
+    /// The session that relays it, until somebody has judged that (SB-33).
+    pub(crate) tail: Option<Box<BoundSessionTail>>,
     /// What a message of this host is called, once it has to travel with its object.
     name_abroad: OnceLock<(OperationId, ReplyRouteId)>,
 }
@@ -46,8 +50,15 @@ impl Message {
             metadata,
             from,
             reply,
+            tail: None,
             name_abroad: OnceLock::new(),
         }
+    }
+
+    /// The session that relays it.
+    pub(crate) fn of_session(mut self, tail: Option<BoundSessionTail>) -> Self {
+        self.tail = tail.map(Box::new);
+        self
     }
 
     fn name_abroad(&self, core: &Core) -> (OperationId, ReplyRouteId) {
@@ -132,6 +143,8 @@ pub(crate) trait Answer: Send + Sync {
     fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome);
     /// Says that its source believes in an old route (RL-169).
     fn stale(self: Box<Self>);
+    /// Says that the request lost its object before it was handled (EX-44, EX-112).
+    fn gone(self: Box<Self>);
     /// What the request is called at its source (RL-260).
     fn route(&self) -> ReplyRouteId;
 }
@@ -181,15 +194,16 @@ impl Route {
 
 impl Drop for ReplyTo {
     fn drop(&mut self) {
-        if let Some(route) = self.0.take() {
-            // EX-12: a panicking handler fails its own item, and the caller is told so. Everything else that drops a
-            // message took its object away from under it (EX-44, EX-112).
-            let error = if std::thread::panicking() {
-                Error::internal("the handler panicked")
-            } else {
-                Error::unavailable("the object moved or ended before the request was handled")
-            };
-            route.answer(None, Err(error));
+        let Some(route) = self.0.take() else { return };
+        // EX-12: a panicking handler fails its own item, and the caller is told so. Everything else that drops a message
+        // took its object away from under it.
+        if std::thread::panicking() {
+            return route.answer(None, Err(Error::internal("the handler panicked")));
+        }
+        match route {
+            // Whoever waits is told why by [`Core::gone`].
+            Route::Local(sender) => drop(sender),
+            Route::Remote(answer) => answer.gone(),
         }
     }
 }
@@ -207,15 +221,16 @@ impl fmt::Debug for ReplyTo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     /// EX-94, EX-269
     #[tokio::test]
     async fn a_dropped_request_has_its_one_answer_all_the_same() {
         let (sender, answer) = oneshot::channel();
         drop(ReplyTo::local(sender));
-        let error = answer.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(answer.await.is_err());
+        let (sender, answer) = oneshot::channel();
+        ReplyTo::local(sender).answer(&"name".parse().unwrap(), Ok(Payload::empty()));
+        assert!(answer.await.unwrap().is_ok());
     }
 
     /// EX-301

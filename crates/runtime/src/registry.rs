@@ -53,6 +53,8 @@ pub(crate) trait ErasedActor: Send {
         outcome: JoinOutcome,
     ) -> BoxFuture<'a, ()>;
 
+    fn on_disconnected<'a>(&'a mut self, context: &'a mut Context) -> BoxFuture<'a, ()>;
+
     /// Writes the state down; `None` under `recreate` (RL-111).
     fn capture(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Error>>;
 
@@ -109,6 +111,10 @@ impl<A: Actor> ErasedActor for Living<A> {
         outcome: JoinOutcome,
     ) -> BoxFuture<'a, ()> {
         Box::pin(self.actor.on_join_completed(context, outcome))
+    }
+
+    fn on_disconnected<'a>(&'a mut self, context: &'a mut Context) -> BoxFuture<'a, ()> {
+        Box::pin(self.actor.on_disconnected(context))
     }
 
     fn capture(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, Error>> {

@@ -40,6 +40,8 @@ pub struct Settings {
     pub relocation_cutover_wait_timeout: Duration,
     /// How long a sealed session waits for its new route (RL-291). 3 s.
     pub session_relocation_seal_timeout: Duration,
+    /// How long the replaced callback of a session may take (RL-316). 30 s.
+    pub session_replacement_callback_timeout: Duration,
     /// The encoded size of one chunk of a moving state (RL-292). 256 KiB.
     pub relocation_payload_chunk_limit: usize,
     /// Bytes of moving state in flight on one connection; 0 is off (RL-293). 16 MiB.
@@ -100,6 +102,7 @@ impl Default for Settings {
         Self {
             relocation_cutover_wait_timeout: seconds(1),
             session_relocation_seal_timeout: seconds(3),
+            session_replacement_callback_timeout: seconds(30),
             relocation_payload_chunk_limit: 256 * 1024,
             relocation_in_flight_payload_budget: 16 * 1024 * 1024,
             relocation_node_in_flight_payload_budget: 0,
@@ -268,6 +271,10 @@ impl Settings {
             (
                 "session_relocation_seal_timeout",
                 self.session_relocation_seal_timeout,
+            ),
+            (
+                "session_replacement_callback_timeout",
+                self.session_replacement_callback_timeout,
             ),
             ("polling_interval", self.polling_interval),
             ("relocate_deadline", self.relocate_deadline),

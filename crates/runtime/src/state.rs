@@ -32,7 +32,7 @@ impl HostState {
         matches!(self, Self::Serving)
     }
 
-    /// How other nodes see it (D-27): what moves away is not selected any more.
+    /// How other nodes see it (EX-311, D-27): what moves away is not selected any more.
     pub(crate) const fn on_the_wire(self) -> RuntimeState {
         match self {
             Self::Preparing => RuntimeState::Preparing,
@@ -135,6 +135,17 @@ mod tests {
         HostState::Stopped,
         HostState::Error,
     ];
+
+    /// EX-311: discovery has a word for each state, and selects only a host that serves.
+    #[test]
+    fn others_see_what_retires() {
+        use RuntimeState as Seen;
+        let seen = ALL.map(HostState::on_the_wire);
+        let (retiring, ended) = (Seen::Draining, [Seen::Stopped, Seen::Error]);
+        assert_eq!(seen[..2], [Seen::Preparing, Seen::Serving]);
+        assert_eq!(seen[2..5], [retiring; 3]);
+        assert_eq!(seen[5..], ended);
+    }
 
     /// RL-181, EX-310
     #[test]

@@ -139,6 +139,18 @@ pub enum RelayError {
         /// The Actor.
         actor_id: ActorId,
     },
+    /// The node of the stored route is not connected (SB-75).
+    #[error("the node of actor {actor_id} is not reachable; nothing was sent")]
+    Unreachable {
+        /// The Actor.
+        actor_id: ActorId,
+    },
+    /// The queue to that node had no room for the whole send timeout (EX-266).
+    #[error("the queue to the node of actor {actor_id} stayed full; nothing was sent")]
+    QueueFull {
+        /// The Actor.
+        actor_id: ActorId,
+    },
     /// The notice found no answer in the lifecycle deadline; the binding is gone all the same (SB-63).
     #[error("actor {actor_id} did not answer its disconnect notice in time")]
     Unanswered {
@@ -153,10 +165,11 @@ impl RelayError {
     pub const fn kind(&self) -> FailureKind {
         match self {
             // SB-70, SB-75
-            Self::BindingEnded { .. } | Self::RouteExpired { .. } | Self::SessionClosed { .. } => {
-                FailureKind::Unavailable
-            }
-            Self::Unanswered { .. } => FailureKind::DeadlineExceeded,
+            Self::BindingEnded { .. }
+            | Self::RouteExpired { .. }
+            | Self::SessionClosed { .. }
+            | Self::Unreachable { .. } => FailureKind::Unavailable,
+            Self::QueueFull { .. } | Self::Unanswered { .. } => FailureKind::DeadlineExceeded,
         }
     }
 }

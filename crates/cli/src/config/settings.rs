@@ -35,6 +35,7 @@ fn read_durations(section: &mut Section<'_, '_>, settings: &mut Settings) {
         relocation_cutover_wait_timeout: POSITIVE;
         relocation_restore_validity: POSITIVE;
         session_relocation_seal_timeout: POSITIVE;
+        session_replacement_callback_timeout: POSITIVE;
         message_follow_duration: ANY;
         route_cache_max_age: ANY;
         polling_interval: POSITIVE;

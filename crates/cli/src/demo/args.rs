@@ -6,6 +6,12 @@ use clap::Args;
 
 use crate::config::{read_bytes, store_url};
 
+/// So often every actor of a client moves.
+pub(crate) const ROUNDS: u32 = 2;
+/// The most moves per second.
+const MOVES_MAX: u64 = 2_000;
+/// Moves per second when nobody is connected and nothing is said.
+const MOVES: u64 = 50;
 /// The largest payload of a message.
 const PAYLOAD_BYTES: RangeInclusive<u64> = 0..=1 << 20;
 /// The largest state of an actor.
@@ -20,9 +26,9 @@ pub(crate) struct DemoArgs {
     /// Messages per second, of all senders together
     #[arg(long, default_value_t = 2_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=200_000))]
     pub(crate) rate: u64,
-    /// Moves per second, of all actors together; 0 is none
-    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=2_000))]
-    pub(crate) moves: u64,
+    /// Moves per second, of all actors together; 0 is none [default: 50; with clients so many that every actor moves twice]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MOVES_MAX))]
+    pub(crate) moves: Option<u64>,
     /// Filler in each message, for example 1KiB
     #[arg(long, default_value = "64", value_name = "SIZE", value_parser = payload)]
     pub(crate) payload: u64,
@@ -35,9 +41,13 @@ pub(crate) struct DemoArgs {
     /// How many senders, spread over the hosts
     #[arg(long, default_value_t = 48, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) senders: u32,
-    /// How many clients connect; each has an actor of its own and one request in flight, all together at the rate
+    /// How many clients connect, each with an actor of its own; each asks, at the rate of all together and whenever its
+    /// actor begins to move, and waits for the answer. Every actor moves twice, if it takes longer
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20_000))]
     pub(crate) clients: u32,
+    /// With clients: what 99 of 100 requests that cross a move may take, in milliseconds
+    #[arg(long, default_value_t = 50, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(crate) crossing_ms: u64,
     /// `memory`, or the URL of a Redis
     #[arg(long, default_value = "memory", value_name = "URL", value_parser = store_url)]
     pub(crate) store: String,
@@ -47,6 +57,29 @@ pub(crate) struct DemoArgs {
     /// Print the verdict as one JSON object, and no progress
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl DemoArgs {
+    /// Moves per second.
+    pub(crate) fn moves_each_second(&self) -> u64 {
+        match self.moves {
+            Some(moves) => moves,
+            None if self.clients == 0 => MOVES,
+            None => {
+                // In the time but for a tenth, so that the last ones end in it.
+                let moves = u64::from(self.actors) * u64::from(ROUNDS) * 10;
+                moves.div_ceil(self.seconds * 9).clamp(MOVES, MOVES_MAX)
+            }
+        }
+    }
+
+    /// So often every actor has to move.
+    pub(crate) fn rounds(&self) -> u32 {
+        match (self.clients, self.moves_each_second()) {
+            (0, _) | (_, 0) => 0,
+            _ => ROUNDS,
+        }
+    }
 }
 
 fn payload(text: &str) -> Result<u64, String> {
@@ -95,6 +128,16 @@ mod tests {
                 .contains("0 to 1GiB")
         );
         assert!(typed(&["--payload", "x"]).unwrap_err().contains("64KiB"));
+    }
+
+    #[test]
+    fn with_clients_every_actor_moves_twice() {
+        let demo = typed(&[]).unwrap();
+        assert_eq!((demo.moves_each_second(), demo.rounds()), (50, 0));
+        let demo = typed(&["--clients", "2000", "--actors", "2000"]).unwrap();
+        assert_eq!((demo.moves_each_second(), demo.rounds()), (445, 2));
+        let demo = typed(&["--clients", "8", "--moves", "0"]).unwrap();
+        assert_eq!((demo.moves_each_second(), demo.rounds()), (0, 0));
     }
 
     #[test]

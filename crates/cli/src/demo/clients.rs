@@ -165,9 +165,13 @@ async fn ask(shared: &Shared, client: &Client, index: u32) {
     let rate = u32::try_from(args.rate).unwrap_or(u32::MAX);
     let period = (Duration::from_secs(1) * args.clients / rate).max(PERIOD_MIN);
     let mut due = shared.start + period.mul_f64(f64::from(index) / f64::from(args.clients.max(1)));
-    while due < shared.end {
-        // Sleep: the pace.
-        sleep_until(due).await;
+    while !shared.is_over() {
+        tokio::select! {
+            // Sleep: the pace.
+            () = sleep_until(due) => {}
+            // Every move is crossed by a request.
+            () = shared.world.begins_to_move(index) => {}
+        }
         let number = shared.judge(|oracle| oracle.send(stream));
         let outcome = add(shared, client, stream, number, &pad).await;
         shared.judge(|oracle| oracle.end(stream, number, outcome));

@@ -55,7 +55,7 @@ impl Collector {
         let actors = self.shared.args.actors;
         let pause = (ROUND / actors).max(PAUSE_MIN);
         for actor in (0..actors).cycle() {
-            if Instant::now() >= self.shared.end {
+            if self.shared.is_over() {
                 return;
             }
             // What could not be read now is read in the next round.

@@ -19,8 +19,11 @@ use super::oracle::Oracle;
 use super::recorder::Figures;
 use super::spread::millis;
 use super::traffic::{Shared, send_all};
-use super::verdict::{self, Verdict};
+use super::verdict::{self, Bounds, Verdict};
 use super::world::{World, WorldError};
+
+/// So many times the length that was asked for a demo may last until every actor has moved.
+const LONGER: u32 = 4;
 
 /// Runs a demo and returns what it has shown.
 ///
@@ -45,6 +48,7 @@ pub(crate) async fn run(mut args: DemoArgs) -> Result<Verdict, WorldError> {
         world,
         start,
         end: start + Duration::from_secs(args.seconds),
+        latest_end: start + Duration::from_secs(args.seconds) * LONGER,
         args,
         oracle: Mutex::new(Oracle::new()),
         latency: Mutex::default(),
@@ -111,13 +115,17 @@ async fn drive(
 }
 
 fn introduction(args: &DemoArgs) -> String {
+    let clients = match args.clients {
+        0 => String::new(),
+        clients => format!(", {} clients", grouped(clients.into())),
+    };
     format!(
-        "3 hosts, {} actors with {} of state, {} senders, {} messages and {} moves a second, for {} s\n\n",
+        "3 hosts, {} actors with {} of state, {} senders{clients}, {} messages and {} moves a second, for {} s\n\n",
         grouped(args.actors.into()),
         crate::config::show_bytes(args.state),
         grouped(args.senders.into()),
         grouped(args.rate),
-        args.moves,
+        args.moves_each_second(),
         args.seconds
     )
 }
@@ -134,7 +142,7 @@ async fn progress(shared: &Shared, counts: &Counts, figures: &Figures) {
             "{:>4} s  messages {:>10}  moves {:>7}  interruption p99 {:>10}  broken {}\n",
             now.duration_since(shared.start).as_secs(),
             grouped(tally.messages),
-            grouped(counts.moves.now().completed),
+            grouped(counts.moves.now(&shared.world).completed),
             millis(figures.interruption().p99_us),
             tally.broken()
         ));
@@ -144,10 +152,29 @@ async fn progress(shared: &Shared, counts: &Counts, figures: &Figures) {
 fn judge(shared: &Shared, counts: &Counts, figures: &Figures) -> Verdict {
     let oracle = std::mem::take(&mut *shared.oracle.lock().unwrap_or_else(PoisonError::into_inner));
     let messages = oracle.finish();
-    let (moves, clients) = (counts.moves.now(), counts.clients.now());
+    let (moves, clients) = (counts.moves.now(&shared.world), counts.clients.now());
     let interruption = figures.interruption();
+    let crossing = shared
+        .crossing
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .summary();
+    let bounds = match shared.args.rounds() {
+        0 => Bounds::default(),
+        rounds => Bounds {
+            rounds: rounds.into(),
+            crossing_us: shared.args.crossing_ms * 1_000,
+        },
+    };
     Verdict {
-        holds: verdict::holds(&messages, &clients, &moves, &interruption),
+        holds: verdict::holds(
+            &messages,
+            &clients,
+            &moves,
+            &interruption,
+            &crossing,
+            &bounds,
+        ),
         seconds: shared.args.seconds,
         store: shared.world.store(),
         seed: shared.args.seed,
@@ -162,11 +189,8 @@ fn judge(shared: &Shared, counts: &Counts, figures: &Figures) -> Verdict {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .summary(),
-        crossing: shared
-            .crossing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .summary(),
+        crossing,
+        bounds,
         troubles: shared
             .troubles
             .lock()

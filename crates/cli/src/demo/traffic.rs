@@ -31,8 +31,10 @@ pub(crate) struct Shared {
     pub(crate) args: DemoArgs,
     /// When traffic begins.
     pub(crate) start: Instant,
-    /// When it ends.
+    /// When it ends, unless moves are left to be made.
     pub(crate) end: Instant,
+    /// When it ends in any case.
+    pub(crate) latest_end: Instant,
     /// The judge. Held only to record one thing. A leaf lock.
     pub(crate) oracle: Mutex<Oracle>,
     /// How long requests took. A leaf lock.
@@ -49,6 +51,12 @@ impl Shared {
     /// The judge.
     pub(crate) fn judge<T>(&self, record: impl FnOnce(&mut Oracle) -> T) -> T {
         record(&mut self.oracle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether traffic and moves end.
+    pub(crate) fn is_over(&self) -> bool {
+        let now = Instant::now();
+        now >= self.latest_end || (now >= self.end && self.world.all_have_moved())
     }
 
     /// Remembers an error.
@@ -103,7 +111,7 @@ pub(crate) async fn send_all(shared: &Shared, sender: u32) {
     )]
     let period = Duration::from_secs_f64(senders / args.rate as f64);
     let mut due = shared.start + period.mul_f64(f64::from(sender) / senders);
-    while due < shared.end && Instant::now() < shared.end {
+    while !shared.is_over() {
         // Sleep: the pace.
         sleep_until(due).await;
         due += period;

@@ -9,6 +9,9 @@ use super::oracle::Tally;
 use super::spread::{Summary, millis};
 use super::troubles::Troubles;
 
+/// The row of the requests whose actor was on its way.
+const CROSSING: &str = "request across a move";
+
 /// The result of a demo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Verdict {
@@ -36,6 +39,8 @@ pub(crate) struct Verdict {
     pub(crate) latency: Summary,
     /// The same for requests whose actor was on its way meanwhile.
     pub(crate) crossing: Summary,
+    /// What was asked of a run with clients.
+    pub(crate) bounds: Bounds,
     /// Errors that callers met, with their number.
     pub(crate) troubles: Troubles,
 }
@@ -49,6 +54,27 @@ pub(crate) struct Moves {
     pub(crate) completed: u64,
     /// Refused or failed; the actor went on where it was.
     pub(crate) failed: u64,
+    /// Moves of the actor that moved least.
+    pub(crate) fewest: u64,
+}
+
+/// What a run with clients has to show besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Bounds {
+    /// Moves of every actor, at least.
+    pub(crate) rounds: u64,
+    /// What 99 of 100 requests across a move may take; 0 when nothing is asked.
+    pub(crate) crossing_us: u64,
+}
+
+impl Bounds {
+    fn all_moved(&self, moves: &Moves) -> bool {
+        moves.fewest >= self.rounds
+    }
+
+    fn fast(&self, crossing: &Summary) -> bool {
+        self.crossing_us == 0 || crossing.count > 0 && crossing.p99_us < self.crossing_us
+    }
 }
 
 /// Whether every promise was kept, and the run has shown it: moves that were asked for happened, and somebody saw how long
@@ -58,10 +84,13 @@ pub(crate) fn holds(
     clients: &Clients,
     moves: &Moves,
     interruption: &Summary,
+    crossing: &Summary,
+    bounds: &Bounds,
 ) -> bool {
     let happened = moves.asked == 0 || moves.completed > 0;
     let measured = moves.completed == 0 || interruption.count > 0;
-    messages.holds() && clients.closed == 0 && happened && measured
+    let as_bound = bounds.all_moved(moves) && bounds.fast(crossing);
+    messages.holds() && clients.closed == 0 && happened && measured && as_bound
 }
 
 impl Verdict {
@@ -91,6 +120,15 @@ impl Verdict {
                 &grouped(self.clients.closed),
                 bad(self.clients.closed),
             );
+            row(
+                "fewest moves of an actor",
+                &grouped(moves.fewest),
+                &if self.bounds.all_moved(moves) {
+                    String::new()
+                } else {
+                    format!("<- must be at least {}", self.bounds.rounds)
+                },
+            );
         }
         row("lost", &grouped(tally.lost), bad(tally.lost));
         row("doubled", &grouped(tally.doubled), bad(tally.doubled));
@@ -114,11 +152,17 @@ impl Verdict {
         for (name, summary) in [
             ("interruption", &self.interruption),
             ("request", &self.latency),
-            ("request across a move", &self.crossing),
+            (CROSSING, &self.crossing),
         ] {
             let measured = count(summary.count, "measured");
+            let slow = match name {
+                CROSSING if !self.bounds.fast(summary) => {
+                    format!("<- must be below {}", millis(self.bounds.crossing_us))
+                }
+                _ => String::new(),
+            };
             row(&format!("{name} p50"), &millis(summary.p50_us), &measured);
-            row(&format!("{name} p99"), &millis(summary.p99_us), "");
+            row(&format!("{name} p99"), &millis(summary.p99_us), &slow);
             row(&format!("{name} max"), &millis(summary.max_us), "");
         }
         row("payload bytes", &grouped(self.payload_bytes), "");
@@ -173,6 +217,7 @@ mod tests {
                 asked: 7,
                 completed: 7,
                 failed: 0,
+                fewest: 0,
             },
             clients: Clients::default(),
             messages,
@@ -186,6 +231,7 @@ mod tests {
             },
             latency: Summary::default(),
             crossing: Summary::default(),
+            bounds: Bounds::default(),
             troubles: Troubles::default(),
         }
     }
@@ -199,7 +245,11 @@ mod tests {
 
     #[test]
     fn moves_that_nobody_measured_prove_nothing() {
-        let (messages, clients) = (Tally::default(), Clients::default());
+        let judged = |moves: &Moves, interruption: &Summary| {
+            let (messages, clients) = (Tally::default(), Clients::default());
+            let (crossing, bounds) = (Summary::default(), Bounds::default());
+            holds(&messages, &clients, moves, interruption, &crossing, &bounds)
+        };
         let seen = Summary {
             count: 1,
             ..Summary::default()
@@ -207,18 +257,61 @@ mod tests {
         let moves = Moves {
             asked: 7,
             completed: 7,
-            failed: 0,
+            ..Moves::default()
         };
-        assert!(holds(&messages, &clients, &moves, &seen));
-        assert!(!holds(&messages, &clients, &moves, &Summary::default()));
+        assert!(judged(&moves, &seen));
+        assert!(!judged(&moves, &Summary::default()));
         let none = Moves {
             asked: 7,
-            completed: 0,
             failed: 7,
+            ..Moves::default()
         };
-        assert!(!holds(&messages, &clients, &none, &seen));
-        let still = Moves::default();
-        assert!(holds(&messages, &clients, &still, &Summary::default()));
+        assert!(!judged(&none, &seen));
+        assert!(judged(&Moves::default(), &Summary::default()));
+    }
+
+    #[test]
+    fn with_clients_every_actor_moves_and_requests_across_moves_are_fast() {
+        let bounds = Bounds {
+            rounds: 2,
+            crossing_us: 50_000,
+        };
+        let moves = Moves {
+            asked: 4,
+            completed: 4,
+            failed: 0,
+            fewest: 2,
+        };
+        let crossing = Summary {
+            count: 4,
+            p99_us: 49_999,
+            ..Summary::default()
+        };
+        let judged = |closed: u64, fewest: u64, p99_us: u64, count: u64| {
+            let clients = Clients {
+                connected: 2,
+                closed,
+                moved_pushes: 4,
+            };
+            let mut verdict = verdict(Tally::default());
+            verdict.clients = clients;
+            verdict.moves = Moves { fewest, ..moves };
+            verdict.crossing = Summary {
+                p99_us,
+                count,
+                ..crossing
+            };
+            verdict.bounds = bounds;
+            let (messages, interruption) = (verdict.messages, verdict.interruption);
+            let (moves, crossing) = (&verdict.moves, &verdict.crossing);
+            let holds = holds(&messages, &clients, moves, &interruption, crossing, &bounds);
+            (holds, verdict.table().matches("<- must be").count())
+        };
+        assert_eq!(judged(0, 2, 49_999, 4), (true, 0));
+        assert_eq!(judged(1, 2, 49_999, 4), (false, 1));
+        assert_eq!(judged(0, 1, 49_999, 4), (false, 1));
+        assert_eq!(judged(0, 2, 50_000, 4), (false, 1));
+        assert_eq!(judged(0, 2, 0, 0), (false, 1));
     }
 
     #[test]

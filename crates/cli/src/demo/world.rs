@@ -8,6 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use spotlane::session::StreamSettings;
 use spotlane::{Error, Host, Json, Policy, StartError};
 use spotlane_counter::{Blob, Counter, CounterAdapter, CounterSessions};
+use tokio::sync::Notify;
 
 use crate::stores::Stores;
 
@@ -55,6 +56,17 @@ impl Epoch {
     }
 }
 
+/// The moves of one actor.
+#[derive(Debug, Default)]
+struct Journey {
+    /// Beginnings and ends.
+    epoch: AtomicU32,
+    /// Moves that ended at another host.
+    completed: AtomicU32,
+    /// Says that a move begins.
+    begins: Notify,
+}
+
 /// Three hosts with their actors.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -62,8 +74,12 @@ pub(crate) struct World {
     actors: Vec<String>,
     /// Where the mover believes each actor to be. Held only for one look or change. A leaf lock.
     places: Mutex<Vec<Place>>,
-    /// Beginnings and ends of moves of each actor.
-    epochs: Vec<AtomicU32>,
+    /// The moves of each actor.
+    journeys: Vec<Journey>,
+    /// How many actors have moved as often as they have to.
+    done: AtomicU32,
+    /// So often each has to.
+    rounds: u32,
     streams: Vec<String>,
     store: &'static str,
 }
@@ -110,7 +126,9 @@ impl World {
             hosts,
             actors,
             places: Mutex::default(),
-            epochs: (0..args.actors).map(|_| AtomicU32::new(0)).collect(),
+            journeys: (0..args.actors).map(|_| Journey::default()).collect(),
+            done: AtomicU32::new(0),
+            rounds: args.rounds(),
             streams,
             store: stores.name(),
         };
@@ -160,19 +178,37 @@ impl World {
 
     /// Where an actor stands in the row of its moves.
     pub(crate) fn epoch(&self, actor: u32) -> Epoch {
-        let epoch = usize::try_from(actor)
-            .ok()
-            .and_then(|actor| self.epochs.get(actor));
-        Epoch(epoch.map_or(0, |epoch| epoch.load(Ordering::Acquire)))
+        let epoch = |journey: &Journey| journey.epoch.load(Ordering::Acquire);
+        Epoch(self.journey(actor).map_or(0, epoch))
     }
 
-    fn next_epoch(&self, actor: u32) {
-        if let Some(epoch) = usize::try_from(actor)
-            .ok()
-            .and_then(|actor| self.epochs.get(actor))
-        {
-            epoch.fetch_add(1, Ordering::AcqRel);
+    /// Waits until a move of an actor begins, or returns at once when one has begun since the last time.
+    pub(crate) async fn begins_to_move(&self, actor: u32) {
+        match self.journey(actor) {
+            Some(journey) => journey.begins.notified().await,
+            None => std::future::pending().await,
         }
+    }
+
+    fn journey(&self, actor: u32) -> Option<&Journey> {
+        self.journeys.get(usize::try_from(actor).ok()?)
+    }
+
+    /// Whether every actor has moved as often as it has to.
+    pub(crate) fn all_have_moved(&self) -> bool {
+        let all = u32::try_from(self.actors.len()).unwrap_or(u32::MAX);
+        self.rounds == 0 || self.done.load(Ordering::Acquire) >= all
+    }
+
+    /// How often the actor has moved that has moved least.
+    pub(crate) fn fewest_moves(&self) -> u64 {
+        let completed = |journey: &Journey| journey.completed.load(Ordering::Acquire);
+        self.journeys
+            .iter()
+            .map(completed)
+            .min()
+            .unwrap_or(0)
+            .into()
     }
 
     /// What the store is.
@@ -202,17 +238,31 @@ impl World {
         match *place {
             Place::At(host) => {
                 *place = Place::Moving;
-                self.next_epoch(actor);
+                drop(places);
+                if let Some(journey) = self.journey(actor) {
+                    journey.epoch.fetch_add(1, Ordering::AcqRel);
+                    journey.begins.notify_one();
+                }
                 Some(host)
             }
             Place::Moving => None,
         }
     }
 
+    /// A move has ended at another host.
+    pub(crate) fn arrive(&self, actor: u32, host: u32) {
+        if let Some(journey) = self.journey(actor)
+            && journey.completed.fetch_add(1, Ordering::AcqRel) + 1 == self.rounds
+        {
+            self.done.fetch_add(1, Ordering::AcqRel);
+        }
+        self.put(actor, Place::At(host));
+    }
+
     /// Records where an actor is now.
     pub(crate) fn put(&self, actor: u32, place: Place) {
-        if place != Place::Moving {
-            self.next_epoch(actor);
+        if let (Place::At(_), Some(journey)) = (place, self.journey(actor)) {
+            journey.epoch.fetch_add(1, Ordering::AcqRel);
         }
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = usize::try_from(actor)

@@ -49,3 +49,33 @@ fn a_short_demo_keeps_every_promise() {
         "{verdict}"
     );
 }
+
+/// Clients on real connections, each with a request in flight whenever its actor begins to move.
+#[test]
+fn clients_stay_connected_while_every_actor_moves_twice() {
+    let output = spotlane(&[
+        "demo",
+        "--clients",
+        "64",
+        "--seconds",
+        "4",
+        "--rate",
+        "400",
+        "--senders",
+        "8",
+        "--state",
+        "4KiB",
+        // Not a measurement: other tests run beside it.
+        "--crossing-ms",
+        "5000",
+        "--json",
+    ]);
+    let verdict: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(verdict["holds"], true, "{verdict}");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(verdict["clients"]["connected"], 64, "{verdict}");
+    assert_eq!(verdict["clients"]["closed"], 0, "{verdict}");
+    assert!(verdict["moves"]["fewest"].as_u64() >= Some(2), "{verdict}");
+    let crossed = verdict["crossing"]["count"].as_u64();
+    assert!(crossed >= Some(64), "{verdict}");
+}

@@ -12,6 +12,7 @@
 mod class;
 mod effect;
 mod event;
+mod gate;
 mod hold;
 mod lanes;
 mod receive;
@@ -31,8 +32,9 @@ use spotlane_wire::command::liveness::LivenessProbe;
 pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
+pub use gate::{Gate, GateBuffer, Gates};
 pub use hold::HeldBudget;
-pub use receive::{ordinary, reply_outcome};
+pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_outcome_whole};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
 use crate::bound::HANDSHAKE_TIMEOUT;
@@ -41,7 +43,7 @@ use crate::machine::Machine;
 use crate::pending::Pending;
 use crate::zmp::{
     Connection, ConnectionEffect, Edition, Flow, FlowState, Lane, PairKey, Parts, PeerReady,
-    flow_frame,
+    flow_frame, record_buffer,
 };
 use hold::Hold;
 use lanes::Lanes;
@@ -148,7 +150,7 @@ impl Link {
                 sister_by: None,
                 held,
             }),
-            frames: FrameBuffer::default(),
+            frames: record_buffer(),
         }
     }
 

@@ -10,7 +10,7 @@ use super::{Effects, Link, Stage, Up, Used};
 use crate::admission::Side;
 use crate::pending::{Request, SubmitId};
 use crate::zmp::{
-    Edition, Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_record,
+    Edition, Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_in_room,
 };
 
 impl Link {
@@ -57,7 +57,7 @@ impl Link {
     ) -> Result<Size, NotSubmitted> {
         let envelope = self.admit_submit(id, record, None, awaits)?;
         let edition = self.edition;
-        write_record(edition, envelope, &self.frames, sink);
+        write_in_room(edition, envelope, &mut self.frames, sink);
         let size = size_of(edition, envelope, &self.frames);
         self.frames.clear();
         Ok(size)
@@ -188,7 +188,7 @@ impl Link {
     ) -> Result<Size, NotSubmitted> {
         let envelope = self.admit_reply(sequence, reply)?;
         let edition = self.edition;
-        write_record(edition, envelope, &self.frames, sink);
+        write_in_room(edition, envelope, &mut self.frames, sink);
         let size = size_of(edition, envelope, &self.frames);
         self.frames.clear();
         Ok(size)

@@ -120,9 +120,15 @@ fn flow_states_go_both_ways() {
     shake(&mut link, Lane::Application, Pairing::ByIdentity);
     shake(&mut link, Lane::Completion, Pairing::ByIdentity);
     let out = step(&mut link, paused());
-    assert_eq!(written(&out, Lane::Completion), [flow(FlowState::Paused, 2)]);
+    assert_eq!(
+        written(&out, Lane::Completion),
+        [flow(FlowState::Paused, 2)]
+    );
     let out = step(&mut link, LinkEvent::Flow(FlowState::Running));
-    assert_eq!(written(&out, Lane::Completion), [flow(FlowState::Running, 3)]);
+    assert_eq!(
+        written(&out, Lane::Completion),
+        [flow(FlowState::Running, 3)]
+    );
     let theirs = flow(FlowState::Paused, 9);
     let out = step(&mut link, LinkEvent::Received(Lane::Completion, theirs));
     assert_eq!(out, [LinkEffect::PeerFlow(FlowState::Paused)]);
@@ -148,5 +154,8 @@ fn lanes_of_different_editions_end_the_link() {
     let mut link = dial(Opening::Neutral);
     shake(&mut link, Lane::Application, Pairing::ByKey(key()));
     let out = shake(&mut link, Lane::Completion, Pairing::ByIdentity);
-    assert_eq!(out.last(), Some(&LinkEffect::Ended(EndReason::MixedEditions)));
+    assert_eq!(
+        out.last(),
+        Some(&LinkEffect::Ended(EndReason::MixedEditions))
+    );
 }

@@ -24,7 +24,7 @@ use super::frames::Frames;
 use super::header::{Edition, Opening};
 use super::message::{Assembler, Mark, Message};
 use super::refusal::Refusal;
-use super::scan::scan;
+use super::scan::{Whole, find, scan};
 use crate::bound::HANDSHAKE_TIMEOUT;
 use crate::machine::Machine;
 
@@ -261,6 +261,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(..))
     }
 
+    /// Whether it has ended.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Ended)
+    }
+
     /// Where a driver may read the next bytes of a large body to, as
     /// [`Decoder::body_room`](super::Decoder::body_room). It tells of what it has read by receiving no
     /// bytes.
@@ -271,9 +276,26 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, mut input: Bytes, out: &mut Effects) {
+    /// Finds the message that begins at `start`, if it lies in the input as a whole and is of the common
+    /// kind; for a driver that takes such messages itself. Everything else is for
+    /// [`Self::receive_message`]. A connection that is in the middle of a message finds none.
+    #[inline]
+    pub fn find_whole(&mut self, input: &[u8], start: usize) -> Option<Whole> {
+        let Stage::Open(open) = &mut self.stage else {
+            return None;
+        };
+        if open.assembler.is_inside_message() || self.decoder.is_inside_frame() {
+            return None;
+        }
+        let whole = find(open.edition, self.decoder.limit(), open.lane, input, start)?;
+        open.first = First::Seen;
+        Some(whole)
+    }
+
+    /// Takes bytes off the front of `input` up to the end of a message, or all when it does not end in
+    /// them.
+    pub fn receive_message(&mut self, input: &mut Bytes, out: &mut Effects) {
         loop {
-            self.scan(&mut input, out);
             let expect = match &self.stage {
                 Stage::Hello(_) => Expect::Hello,
                 Stage::Ready(..) => Expect::Ready,
@@ -286,16 +308,27 @@ impl Connection {
                     return;
                 }
             };
-            match self.decoder.next(expect, &mut input) {
+            match self.decoder.next(expect, input) {
                 Ok(Some(frame)) => self.frame(frame, out),
                 Ok(None) => return,
                 Err(refusal) => self.refuse(refusal, out),
             }
-            if input.is_empty() {
-                // A frame without a body is whole with its header, so nothing waits for more bytes.
+            let inside = match &self.stage {
+                Stage::Open(open) => open.assembler.is_inside_message(),
+                Stage::Hello(_) | Stage::Ready(..) | Stage::Ended => false,
+            };
+            // A frame without a body is whole with its header, so nothing waits for more bytes.
+            if input.is_empty() || !inside {
                 return;
             }
-            if matches!(self.stage, Stage::Ended) {
+        }
+    }
+
+    fn receive(&mut self, mut input: Bytes, out: &mut Effects) {
+        loop {
+            self.scan(&mut input, out);
+            self.receive_message(&mut input, out);
+            if input.is_empty() || self.is_over() {
                 return;
             }
         }

@@ -1,11 +1,11 @@
 //! Messages to bytes: heads in one buffer, payloads as parts of their own.
 
 use bytes::{Bytes, BytesMut};
-use spotlane_wire::FrameBuffer;
+use spotlane_wire::{FrameBuffer, FramePart};
 
 use super::header::{Edition, Flags, Header};
-use super::message::{Envelope, Mark};
-use crate::bound::FRAME_CHARGE;
+use super::message::{ENVELOPE_BYTES, Envelope, Mark};
+use crate::bound::{FRAME_CHARGE, HEADER_BYTES};
 
 /// From this size on a frame body stays a part of its own instead of being copied (as in the codec).
 const SPLIT_MIN: usize = 512;
@@ -105,29 +105,57 @@ pub fn size_of(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Si
     )
 }
 
-/// Writes a record as a message, large payloads as parts of their own.
-pub fn write_record(
+/// A buffer for records with room for what [`write_in_room`] puts in front of their frames.
+pub(crate) fn record_buffer() -> FrameBuffer {
+    FrameBuffer::with_room(ENVELOPE_BYTES.saturating_add(HEADER_BYTES), HEADER_BYTES)
+}
+
+/// Writes a record as a message, in one piece but for a large payload. The record is in a
+/// [`record_buffer`].
+pub(crate) fn write_in_room(
     edition: Edition,
     envelope: Envelope,
-    record: &FrameBuffer,
+    record: &mut FrameBuffer,
     sink: &mut impl Sink,
 ) {
-    let mut start = write_envelope(edition, envelope, sink);
-    let mut frames = record.frames().peekable();
-    while let Some(frame) = frames.next() {
-        let flags = more_if(frames.peek().is_some());
-        write_header(start.take(), flags, length(frame.bytes()), sink);
-        sink.copy(frame.head());
-        if let Some(payload) = frame.payload() {
-            write_body(payload, sink);
+    let count = record.frames().len();
+    for at in 0..count {
+        let bytes = record.frames().nth(at).map_or(0, |frame| frame.bytes());
+        let flags = more_if(at.saturating_add(1) < count);
+        let mark = match edition {
+            Edition::E2 if at == 0 => envelope.mark(),
+            Edition::E1 | Edition::E2 => None,
+        };
+        let mut put = true;
+        if let Some(mark) = mark {
+            put &= record.put_in_front(at, &mark.sequence.get().to_be_bytes());
         }
+        let kind = mark.map(|mark| mark.kind);
+        put &= record.put_in_front(at, &Header::encode_kind(flags, kind, length(bytes)));
+        if let (Edition::E1, 0, Some(envelope)) = (edition, at, envelope.bytes()) {
+            put &= record.put_in_front(at, &envelope);
+        }
+        debug_assert!(put, "the buffer has room for the longest front");
     }
+    record.each_part(|part| match part {
+        FramePart::Copied(bytes) => sink.copy(bytes),
+        FramePart::Payload(payload) => write_body(payload, sink),
+    });
 }
 
 /// Encodes a record, whose large payload is not copied.
 pub fn encode_record(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Parts {
     let mut writer = Writer::default();
-    write_record(edition, envelope, record, &mut writer);
+    let mut start = write_envelope(edition, envelope, &mut writer);
+    let mut frames = record.frames().peekable();
+    while let Some(frame) = frames.next() {
+        let flags = more_if(frames.peek().is_some());
+        write_header(start.take(), flags, length(frame.bytes()), &mut writer);
+        writer.copy(frame.head());
+        if let Some(payload) = frame.payload() {
+            write_body(payload, &mut writer);
+        }
+    }
     writer.finish(size_of(edition, envelope, record))
 }
 

@@ -171,6 +171,7 @@ impl Header {
     ///
     /// # Errors
     /// The peer broke the protocol.
+    #[inline]
     pub const fn of_frame(
         edition: Edition,
         limit: u32,
@@ -216,6 +217,7 @@ const fn length_of([_, _, _, _, a, b, c, d]: [u8; HEADER_BYTES]) -> u32 {
 }
 
 /// Magic, version, flags and the byte behind them, in this order.
+#[inline]
 const fn judge_start(
     edition: Edition,
     [magic, version, flags, last, ..]: [u8; HEADER_BYTES],

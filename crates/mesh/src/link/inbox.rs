@@ -313,6 +313,7 @@ impl LinkCore {
             reason: reason.clone(),
         });
         self.run.store(0, Ordering::Release);
+        self.node.link_count.fetch_sub(1, Ordering::Relaxed);
         self.ended.send_replace(Some(reason));
         // A reader that waits for the host has nothing to wait for any more.
         self.inbox.go.notify_one();

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::admission::Side;
-use spotlane_mesh_proto::link::{ConnectionToken, Link, LinkEffect, LinkEvent, Outcome};
+use spotlane_mesh_proto::link::{ConnectionToken, Gates, Link, LinkEffect, LinkEvent, Outcome};
 use spotlane_mesh_proto::peers::LinkId;
 use spotlane_mesh_proto::pending::Window;
 use spotlane_mesh_proto::zmp::{Edition, FlowState, Lane, PairId, Sequence};
@@ -72,6 +72,8 @@ struct State {
     armed: Option<Monotonic>,
     /// What the peer was told of our host.
     flow: FlowState,
+    /// What the lanes let pass.
+    gates: Gates,
 }
 
 /// What a call leaves to be done when the lock of the machine is gone.
@@ -111,6 +113,7 @@ impl LinkCore {
                 effects: Vec::new(),
                 armed: None,
                 flow: FlowState::Running,
+                gates: Gates::default(),
             }),
             application: LaneOut::new(bounds.send_charge_max),
             // TR-50
@@ -125,6 +128,7 @@ impl LinkCore {
             tells_flow: AtomicBool::new(false),
             ended: watch::Sender::new(None),
         });
+        core.node.link_count.fetch_add(1, Ordering::Relaxed);
         core.with(|state, _| state.effects.extend(effects));
         let task = Arc::clone(&core);
         core.node.spawn(async move { task.keep().await });
@@ -253,10 +257,21 @@ impl LinkCore {
                 self.route(&mut state, &mut after);
             }
             Self::rearm(&state, now, &mut after);
+            self.set_gates(&mut state);
             result
         };
         self.after(after);
         result
+    }
+
+    /// Tells the lanes what they may carry by themselves, under the lock of the machine: after an event
+    /// that closes a gate nothing passes any more.
+    fn set_gates(&self, state: &mut State) {
+        let gates = state.link.gates();
+        if std::mem::replace(&mut state.gates, gates) != gates {
+            self.application.set_gate(gates.one_way);
+            self.completion.set_gate(gates.replies);
+        }
     }
 
     /// Wakes the deadlines task when something is due before it would look.

@@ -2,7 +2,7 @@
 
 use spotlane_mesh_proto::zmp::{FlowState, Parts};
 
-use super::{Batch, CONTROL_CHARGE_MAX, Ends, Full, LaneOut, Phase, Piece, State};
+use super::{CONTROL_CHARGE_MAX, Full, LaneOut, Phase, Segment, State};
 
 impl LaneOut {
     /// The peer takes no new messages, or takes them again. What is queued stays queued: a paused peer
@@ -28,7 +28,8 @@ impl LaneOut {
             return Err(Full { charge, max });
         }
         if state.phase == Phase::Open {
-            state.control.extend(Piece::of_message(parts, None));
+            let message = Segment::of_shared(parts.as_slice(), None);
+            state.control.push_back(message);
             state.control_charge = charge.saturating_add(parts.charge());
         }
         Ok(())
@@ -38,24 +39,7 @@ impl LaneOut {
 impl State {
     /// Takes back what is about to be written behind the next message boundary.
     pub(super) fn hold_back(&mut self) {
-        let Batch {
-            pieces,
-            offset,
-            inside,
-            control,
-            ..
-        } = &mut self.batch;
-        let begun = *offset > 0 || *inside;
-        let keep = if begun {
-            let end = pieces
-                .iter()
-                .position(|piece| piece.ends == Ends::BetweenMessages);
-            end.map_or(pieces.len(), |end| end.saturating_add(1))
-        } else {
-            0
-        };
-        let keep = keep.max(*control).min(pieces.len());
-        let mut back = pieces.split_off(keep);
+        let mut back = self.batch.take_back();
         // Twice paused within one batch: what was held back before comes behind it.
         back.append(&mut self.held);
         self.held = back;
@@ -64,13 +48,12 @@ impl State {
     /// Begins a batch with what goes before everything else: control records, then what was held back.
     /// False when nothing else may follow.
     pub(super) fn gather_first(&mut self) -> bool {
-        self.batch.control = self.control.len();
         self.control_charge = 0;
-        self.batch.pieces.append(&mut self.control);
+        self.batch.push_control(&mut self.control);
         if self.flow == FlowState::Paused {
             return false;
         }
-        self.batch.pieces.append(&mut self.held);
+        self.batch.append(&mut self.held);
         true
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{CapturedTimer, OnTickError, OverrunPolicy, Tick, TimerSettings};
+use spotlane_relocation::saved::disconnected_record;
 use spotlane_types::count::{
     DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ScheduledIndex, SkippedTicks,
     WorkOrder,
@@ -12,12 +13,12 @@ use spotlane_types::count::{
 use spotlane_types::id::{HandlerType, TimerName};
 use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
 use spotlane_types::time::UnixMillis;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
-use spotlane_wire::reference::{ActorRef, ActorRouteFence};
+use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotMembership};
 use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
 
 use super::pending::{CallKey, RelayAnswer};
+use super::replies::{MoveContext, Place};
 use crate::core::Core;
 use crate::error::Error;
 use crate::message::{Message, Origin, ReplyTo, Route};
@@ -109,6 +110,20 @@ pub(crate) fn source_of(core: &Core, from: &Origin) -> Result<FrozenSource, Erro
     })
 }
 
+/// A disconnect callback that has not run, as it travels (SB-65).
+///
+/// # Errors
+/// This host has no lease.
+pub(crate) fn freeze_disconnect(
+    core: &Core,
+    actor: &ActorRouteFence,
+) -> Result<FrozenRecord, Error> {
+    let source = source_of(core, &Origin::Local { actor: None })?;
+    let spot = core.identity.entry_spot.clone();
+    let membership = SpotMembership { spot };
+    Ok(disconnected_record(source, actor.actor.clone(), membership))
+}
+
 /// The message is on its way with its object: its answer comes from there. A caller of this host waits on under its
 /// call key; a caller elsewhere does so by itself (RL-261).
 pub(crate) fn detach(core: &Core, mut message: Box<Message>) {
@@ -120,14 +135,11 @@ pub(crate) fn detach(core: &Core, mut message: Box<Message>) {
     }
 }
 
-/// What names the answers of one move, but for their sequence (RL-364).
-#[derive(Clone, Debug)]
-pub(crate) struct MoveContext(pub(crate) ReplyRelayContext);
-
 /// A record as a message again. `None` for what is no message of an application.
 pub(crate) fn thaw(
     core: &Arc<Core>,
     context: &MoveContext,
+    place: Place,
     record: FrozenRecord,
 ) -> Option<Box<Message>> {
     let FrozenRecord {
@@ -149,11 +161,13 @@ pub(crate) fn thaw(
         None => ReplyTo::NOBODY,
         Some(route) => {
             let key: CallKey = (operation, route);
+            let (context, ticket) = context.accept(place);
             ReplyTo::remote(RelayAnswer {
                 core: Arc::clone(core),
                 source: source.clone(),
                 key,
-                context: context.0.clone(),
+                context,
+                ticket,
             })
         }
     };

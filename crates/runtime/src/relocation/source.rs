@@ -1,17 +1,17 @@
 //! The driver of a unit that leaves: runs the source machine and carries out what it asks for, in order.
 
+mod route;
+
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
-use spotlane_mesh::{BulkError, NotSubmitted, PeerLink, SendError};
+use spotlane_mesh::{NotSubmitted, PeerLink, SendError};
 use spotlane_relocation::Machine as _;
-use spotlane_relocation::identity::{AuthorityView, ConnectionId};
+use spotlane_relocation::budget::UnitId;
+use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::saved::{JoinData, join_record};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use spotlane_relocation::source::{
@@ -19,35 +19,51 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
-use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
-use super::follow::{self, FollowRoute};
 use super::inbox::{Inbox, Input};
+use super::pacing::{Charge, Granted};
+use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
-use crate::slots::{Live, Slot};
+use crate::session::ActorSession;
+use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
+use route::Follows;
 
 /// A unit that leaves, as the rest of the host sees it.
 #[derive(Debug)]
 pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
-    target_generation: spotlane_types::generation::NodeGeneration,
+    target_generation: NodeGeneration,
+    unit: Arc<Unit>,
+}
+
+impl Granted for SourceUnit {
+    fn start(&self) {
+        self.push(SourceEvent::BudgetOpen);
+    }
+
+    fn chunk(&self, charge: Charge) {
+        self.inbox.push(SourceInput::Chunk(charge));
+    }
 }
 
 enum SourceInput {
     Event(Box<SourceEvent>),
+    /// The budget has room for the next chunk.
+    Chunk(Charge),
     Sealed(Result<Box<SealGuard<Cell>>, SealError>),
 }
 
@@ -56,9 +72,19 @@ impl SourceUnit {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
 
+    /// The session that was bound when the object left.
+    pub(crate) fn session(&self) -> &ActorSession {
+        &self.unit.session
+    }
+
     /// Takes a message for the object past the boundary, or gives it back when the route has been switched.
     pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
         self.inbox.hold(message)
+    }
+
+    /// Whether it still takes messages.
+    pub(super) fn takes(&self) -> bool {
+        self.inbox.takes_arrivals()
     }
 
     /// Whether a connection leads to the very run that is the target.
@@ -73,6 +99,7 @@ pub(super) fn start(
     live: Arc<Live>,
     target: NodeRid,
     plan: Box<MovePlan>,
+    book: OwnedMutexGuard<()>,
     join: Option<JoinData>,
 ) -> oneshot::Receiver<Result<(), MoveFailure>> {
     let (finished, result) = oneshot::channel();
@@ -80,6 +107,7 @@ pub(super) fn start(
         inbox: Inbox::new(),
         target,
         target_generation: plan.target.target_node_generation,
+        unit: Arc::clone(&live.unit),
     });
     core.moves
         .sources()
@@ -94,6 +122,10 @@ pub(super) fn start(
         events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
         guard: None,
         cancel_seal: None,
+        paced: core.moves.pacing.unit(),
+        connection: plan.connection,
+        granted: None,
+        follows: Follows::No,
         timers: Vec::new(),
         left_out: Vec::new(),
         looked: false,
@@ -105,6 +137,7 @@ pub(super) fn start(
         join,
         finished: Some(finished),
         failed: None,
+        _book: book,
         core: Arc::clone(core),
         live,
         unit,
@@ -126,6 +159,13 @@ struct Driver {
     /// The sealed lane, from S0 to the boundary.
     guard: Option<SealGuard<Cell>>,
     cancel_seal: Option<oneshot::Sender<()>>,
+    /// The name of this unit at the budget.
+    paced: UnitId,
+    /// The connection of the latest command 40.
+    connection: ConnectionId,
+    /// What the chunk that the machine is about to send is charged.
+    granted: Option<Charge>,
+    follows: Follows,
     /// The timers as they were captured, for the way back.
     timers: Vec<CapturedTimer>,
     /// Which of the captured messages do not travel: nobody could answer them (WR-32).
@@ -144,6 +184,8 @@ struct Driver {
     finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
     /// Why the move of a Join fails, until the driver ends.
     failed: Option<MoveFailure>,
+    /// The right to change the row, which keeps the version that the commit will compare.
+    _book: OwnedMutexGuard<()>,
 }
 
 impl Driver {
@@ -164,6 +206,11 @@ impl Driver {
             while let Some(event) = self.events.pop_front() {
                 self.machine.on_event(self.now(), event, &mut effects);
                 self.carry_out(&mut effects).await;
+                // RL-131: a grant that led to no chunk goes back.
+                drop(self.granted.take());
+            }
+            if self.follows == Follows::BehindTheHold && self.guard.is_none() {
+                self.switch_to_follow();
             }
             if matches!(
                 self.machine.stage(),
@@ -173,6 +220,7 @@ impl Driver {
             }
             match self.next_input().await {
                 Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
+                Some(Input::Other(SourceInput::Chunk(charge))) => self.chunk_open(charge),
                 Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
                 Some(Input::Arrived(message)) => self.arrived(message).await,
                 None => {
@@ -207,8 +255,9 @@ impl Driver {
         match effect {
             SourceEffect::Entered(stage) => emit::source_stage(stage),
             SourceEffect::AwaitBudget => {
-                self.when_room(self.plan.connection, SourceEvent::BudgetOpen)
-                    .await;
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_start(self.paced, unit, self.connection);
             }
             SourceEffect::RefuseBinds => {
                 let bindings = self.live.unit.session.refuse_binds();
@@ -226,9 +275,10 @@ impl Driver {
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
             SourceEffect::Send { connection, record } => self.send(connection, *record).await,
-            SourceEffect::AwaitChunk { .. } => {
-                self.when_room(self.plan.connection, SourceEvent::ChunkOpen)
-                    .await;
+            SourceEffect::AwaitChunk { charge } => {
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_chunk(self.paced, unit, self.connection, charge);
             }
             SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
@@ -246,6 +296,10 @@ impl Driver {
             SourceEffect::RemoveFollow => self.remove_slot(),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests),
             SourceEffect::CleanUp(_) => {
+                // RL-46, RL-60: told of a Join only.
+                if self.join.is_some() {
+                    entry::left(&self.core, self.live.unit.reference.clone());
+                }
                 self.clean_up();
                 self.events
                     .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));
@@ -270,38 +324,13 @@ impl Driver {
         }
     }
 
-    /// Gives `event` to the machine when the budgets have room (RL-131): at once, or later by a task.
-    async fn when_room(&mut self, connection: ConnectionId, event: SourceEvent) {
-        let Some(link) = self
-            .core
-            .moves
-            .links
-            .link(connection)
-            .or_else(|| self.link())
-        else {
-            // The connection is gone; the submit will tell the machine.
-            self.events.push_back(event);
-            return;
-        };
-        let now = {
-            let mut room = pin!(link.bulk_room());
-            poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx).is_ready())).await
-        };
-        if now {
-            self.events.push_back(event);
-            return;
+    /// The budget has room for the next chunk. The grant of a connection that is not in use any more goes back: the machine
+    /// has asked again on the next one.
+    fn chunk_open(&mut self, charge: Charge) {
+        if charge.connection() == self.connection {
+            self.granted = Some(charge);
+            self.events.push_back(SourceEvent::ChunkOpen);
         }
-        let unit = Arc::clone(&self.unit);
-        self.core.tasks.spawn(async move {
-            link.bulk_room().await;
-            unit.push(event);
-        });
-    }
-
-    /// The connection to the target that is in use now.
-    fn link(&self) -> Option<PeerLink> {
-        let link = self.core.mesh().ok()?.link(&self.unit.target)?;
-        self.unit.is_to(&link).then_some(link)
     }
 
     fn request_seal(&mut self) {
@@ -360,6 +389,7 @@ impl Driver {
             return Err(CaptureFailure::Adapter);
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
+        self.live.unit.session.captured(&self.core);
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -408,7 +438,13 @@ impl Driver {
 
     /// Sends one record, pinned (TR-93); a pin that fails is a connection that is lost.
     async fn send(&mut self, connection: ConnectionId, record: Record) {
+        if let Record::RelocationPrepare(_) = record {
+            self.connection = connection;
+        }
         let sent = match self.core.moves.links.link(connection) {
+            Some(link) if matches!(record, Record::RelocationState(_)) => {
+                self.submit_chunk(&link, record)
+            }
             Some(link) => submit(&link, record).await,
             None => false,
         };
@@ -416,6 +452,19 @@ impl Driver {
             self.events
                 .push_back(SourceEvent::ConnectionLost(connection));
         }
+    }
+
+    /// RL-131: a chunk is charged until the transport is seen to release it.
+    fn submit_chunk(&mut self, link: &PeerLink, record: Record) -> bool {
+        let charge = self.granted.take();
+        let Ok(tracked) = link.submit_bulk(record) else {
+            return false;
+        };
+        self.core.tasks.spawn(async move {
+            tracked.await;
+            drop(charge);
+        });
+        true
     }
 
     async fn submit_cutover(&mut self, connection: ConnectionId, record: Record) -> SubmitOutcome {
@@ -447,15 +496,38 @@ impl Driver {
             }
         }
         let id = self.live.unit.id().clone();
-        let leaving = Slot::Leaving(Arc::clone(&self.unit));
-        self.core.slots.change(&id, |_| (Some(leaving), ()));
+        let (live, unit) = (&self.live, &self.unit);
+        self.core.slots.change(&id, |slot| match slot {
+            Some(Slot::Live(found)) if Arc::ptr_eq(&found, live) => {
+                (Some(Slot::Leaving(Arc::clone(unit))), ())
+            }
+            // It has come back already, or is coming: what stands there stays (SRC-12).
+            other => (other, ()),
+        });
         let (held, cell) = handoff.moved();
         self.left = cell;
-        for message in messages(held) {
-            self.arrived(message).await;
+        for saved in held {
+            match saved {
+                Saved::Item {
+                    item: Work::Message(message),
+                    ..
+                } => self.arrived(message).await,
+                // SB-65: the session has left since; what came with the Actor ends at the target.
+                Saved::Item {
+                    item: Work::Disconnected(_),
+                    ..
+                } => {
+                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+                        self.events
+                            .push_back(SourceEvent::Arrived(Box::new(record)));
+                    }
+                }
+                _ => {}
+            }
         }
         self.events.push_back(SourceEvent::HoldDrained);
-        self.core.moves.tenure_ended(&id);
+        let tenure = self.fence.expected_authority_owner_generation;
+        self.core.moves.tenure_ended(&id, tenure);
     }
 
     /// A message past S0: on its way with the object.
@@ -499,65 +571,12 @@ impl Driver {
         self.stay();
     }
 
-    /// RL-150: from here on messages are forwarded without this driver. The switch is one step (EX-212).
-    fn follow_to(&mut self, row: &AuthorityView, until: Monotonic) {
-        let Some(route) = FollowRoute::new(&self.core, &self.live.unit.tenure(), row, until) else {
-            return;
-        };
-        let route = Arc::new(route);
-        let unit = &self.unit;
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    let arrived = unit.inbox.close_arrivals();
-                    (Some(Slot::Follow(Arc::clone(&route))), arrived)
-                }
-                other => (other, Vec::new()),
-            });
-        for message in arrived {
-            follow::forward(&self.core, &route, message, None);
-        }
-    }
-
-    fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
-        let context = freeze::MoveContext(self.context());
-        let Some(message) = freeze::thaw(&self.core, &context, record) else {
-            return;
-        };
-        match self.core.slots.get(self.live.unit.id()) {
-            Some(Slot::Follow(route)) => follow::forward(&self.core, &route, message, None),
-            _ => crate::inbound::redispatch(&self.core, self.live.unit.id(), message),
-        }
-    }
-
-    fn context(&self) -> ReplyRelayContext {
-        ReplyRelayContext::MaintenanceRelocation {
+    fn context(&self) -> MoveContext {
+        MoveContext {
             relocation: self.plan.identity.relocation,
-            target_attempt_generation: self.plan.identity.attempt,
+            attempt: self.plan.identity.attempt,
             coordinator: self.plan.identity.coordinator.clone(),
-            participant_id: ParticipantId::MIN,
-            sequence: RelaySequence::MIN,
-        }
-    }
-
-    /// Takes what stands here in the object's place away, if it is this move's.
-    fn remove_slot(&self) {
-        let unit = &self.unit;
-        let tenure = self.live.unit.tenure();
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    (None, unit.inbox.close_arrivals())
-                }
-                Some(Slot::Follow(route)) if *route.source() == tenure => (None, Vec::new()),
-                other => (other, Vec::new()),
-            });
-        for message in arrived {
-            crate::inbound::refuse_stale(message);
+            replies: None,
         }
     }
 
@@ -565,8 +584,8 @@ impl Driver {
         for request in requests {
             let key = (request.operation_id, request.reply_route);
             let error = Error::unavailable("the actor was lost on its way to another node");
-            let context = self.context();
-            pending::end_call(&self.core, &request.source, key, context, None, Err(error));
+            let context = self.context().of(Number::FIRST);
+            pending::end_call(&self.core, &request.source, key, &context, Err(error));
         }
     }
 
@@ -607,6 +626,7 @@ impl Driver {
     }
 
     fn end(mut self) {
+        self.core.moves.pacing.unit_ended(self.paced);
         if self.machine.stage() == SourceStage::Ended {
             self.remove_slot();
             self.clean_up();
@@ -675,6 +695,14 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
                 item: Work::Tick(tick),
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
+            Captured::Item {
+                item: Work::Disconnected(_),
+                ..
+            } => {
+                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                    queue.work.push(QueuedWork::Record(Box::new(record)));
+                }
+            }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
                     queue.work.push(QueuedWork::Tick(Box::new(tick)));
@@ -710,13 +738,6 @@ async fn encode(
 
 /// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
 pub(super) async fn submit(link: &PeerLink, record: Record) -> bool {
-    if let Record::RelocationState(_) = record {
-        return match link.submit_bulk(record) {
-            Ok(_) => true,
-            Err(BulkError::BudgetFull { record, .. }) => link.send_bulk(*record).await.is_ok(),
-            Err(_) => false,
-        };
-    }
     let mut refused = match link.submit(record) {
         Ok(()) => return true,
         Err(refused) => refused,

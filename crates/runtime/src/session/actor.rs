@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spotlane_location::cache::Tenure;
 use spotlane_mesh::ReplyHandle;
+use spotlane_relocation::source::{BindingName, SourceEvent};
 use spotlane_relocation::unit::{Binding, SessionOwner as MovedOwner};
 use spotlane_session::actor::{ActorBinding, ActorEffect, ActorEvent, CarriedBinding, Push};
 use spotlane_session::{
-    BindAnswer, BindRefusal, Machine as _, NoticeEnd, Peer, SessionIdentity, SessionNotBound,
+    BindAnswer, BindRefusal, BindingIdentity, Machine as _, Peer, SessionIdentity, SessionNotBound,
     SessionOwner,
 };
 use spotlane_stream::{BindTicket, NoticeTicket};
-use spotlane_types::count::Correlation;
+use spotlane_types::count::{Correlation, HopCount};
 use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
 use spotlane_types::id::{ActorId, PacketName, RelocationId};
 use spotlane_types::kind::{FailureCode, TerminalResult};
@@ -23,13 +24,15 @@ use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::reply::{ReplyTail, StreamBindReply};
 use spotlane_wire::command::session::BoundSessionBind;
 use spotlane_wire::frozen::FrozenRecord;
-use spotlane_wire::reference::ActorRef as WireActorRef;
+use spotlane_wire::reference::{ActorRef as WireActorRef, ActorRouteFence, BindingTransition};
 
+use crate::cell::Work;
 use crate::core::Core;
 use crate::error::Error;
-use crate::inbound::send_reply;
+use crate::inbound::{redispatch, send_reply};
+use crate::message::ReplyTo;
 use crate::payload::IntoPayload;
-use crate::session::to_node;
+use crate::session::{bindings, follow, to_node};
 use crate::slots::{Slot, Unit};
 
 /// What an Actor's owner knows of the session that is bound to it (SB-12).
@@ -42,6 +45,8 @@ struct State {
     machine: ActorBinding,
     /// By the number under which the machine knows the request.
     waiting: HashMap<Correlation, BindReply>,
+    /// The binding that came with the Actor (RL-357).
+    carried: Option<BindingIdentity>,
 }
 
 /// Where the answer to a bind or tombstone goes.
@@ -52,6 +57,8 @@ pub(crate) enum BindReply {
         correlation: Correlation,
         asked: Option<BindingGeneration>,
     },
+    /// To the hop that forwarded it (SB-24).
+    Message { reply: ReplyTo, name: PacketName },
     /// To a bind of this host.
     Bind(BindTicket),
     /// To a notice of this host.
@@ -66,6 +73,7 @@ impl ActorSession {
             state: Mutex::new(State {
                 machine: ActorBinding::new(tenure_of(id, tenure)),
                 waiting: HashMap::new(),
+                carried: None,
             }),
         }
     }
@@ -74,9 +82,14 @@ impl ActorSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// SB-33: the one judge of a relay.
-    pub(crate) fn takes(&self, peer: &Peer, tail: &BoundSessionTail) -> bool {
-        self.lock().machine.judge_relay(peer, tail).is_ok()
+    /// SB-33: the one judge of a relay; `None` for a peer that forwards it (SB-34).
+    pub(crate) fn takes(&self, peer: Option<&Peer>, tail: &BoundSessionTail) -> bool {
+        let mut state = self.lock();
+        let judged = match peer {
+            Some(peer) => state.machine.judge_relay(peer, tail),
+            None => state.machine.judge_followed_relay(tail),
+        };
+        judged.is_ok()
     }
 
     /// RL-358: no new binds; the one there is moves with the Actor.
@@ -90,6 +103,24 @@ impl ActorSession {
         self.lock().machine.carry(relocation)
     }
 
+    /// The Actor was captured: a session that leaves from now on joins the hold (SB-65).
+    pub(crate) fn captured(&self, core: &Arc<Core>) {
+        self.on(core, ActorEvent::MoveCaptured);
+    }
+
+    /// The disconnect callback of a binding has ended.
+    pub(crate) fn disconnected(&self, core: &Arc<Core>, binding: BindingIdentity) {
+        self.on(core, ActorEvent::DisconnectedEnded(binding));
+    }
+
+    /// The session left while the Actor was on its way here; its callback is yet to run.
+    pub(crate) fn left_on_the_way(&self) {
+        let mut state = self.lock();
+        if let Some(carried) = state.carried.take() {
+            state.machine.end_carried(&carried);
+        }
+    }
+
     /// The move did not happen.
     pub(crate) fn allow_binds(&self, core: &Arc<Core>) {
         self.on(core, ActorEvent::MoveAborted);
@@ -101,6 +132,7 @@ impl ActorSession {
         let tenure = state.machine.tenure().clone();
         let carried = bindings.into_iter().next().map(from_moved);
         state.machine = ActorBinding::at_target(tenure, carried);
+        state.carried = state.machine.identity();
     }
 
     /// The owner change that made this host the owner.
@@ -117,7 +149,18 @@ impl ActorSession {
         self.lock().machine.close().map_err(not_bound)
     }
 
-    fn bind(&self, core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
+    /// How this host names the Actor in its tenure.
+    pub(super) fn fence(&self) -> ActorRouteFence {
+        self.lock().machine.tenure().fence()
+    }
+
+    pub(super) fn bind(
+        &self,
+        core: &Arc<Core>,
+        from: SessionOwner,
+        bind: BoundSessionBind,
+        reply: BindReply,
+    ) {
         // Requests of several nodes may have one number, so the machine gets one of this host.
         let correlation = core.ids.correlation();
         let request = Box::new(BoundSessionBind {
@@ -133,8 +176,9 @@ impl ActorSession {
         let mut out = Vec::new();
         let mut answers = Vec::new();
         let mut state = self.lock();
+        let before = state.name_of_binding();
         state.machine.on_event(now, event, &mut out);
-        let tenure = state.machine.tenure().authority_owner_generation;
+        let ended = before.filter(|name| state.name_of_binding().as_ref() != Some(name));
         for effect in &out {
             if let ActorEffect::Answer {
                 correlation,
@@ -142,28 +186,73 @@ impl ActorSession {
             } = effect
             {
                 let reply = state.waiting.remove(correlation);
-                answers.push((reply.unwrap_or(BindReply::Nobody), *result));
+                let fence = result.map(|()| state.machine.tenure().fence());
+                answers.push((reply.unwrap_or(BindReply::Nobody), fence));
             }
         }
         drop(state);
+        // RL-358: a move does not wait for the seal of a binding that has ended.
+        if let Some(name) = ended
+            && let Some(source) = core.moves.source_of(&name.actor_id)
+        {
+            source.push(SourceEvent::BindingEnded(name));
+        }
         // SB-50: first the answer to the new session, then the news for the one before.
         for (reply, result) in answers {
-            answer(reply, result.map(|()| tenure));
+            answer(core, reply, result);
         }
         for effect in out {
             match effect {
                 ActorEffect::SendReplaced { to, replaced } => {
                     to_node(core, &to.node_rid, Record::from(*replaced));
                 }
-                // The Entry Spot of a host has no callback for it, so it has ended already (SB-61).
                 ActorEffect::RunDisconnected(identity)
                 | ActorEffect::HoldDisconnected(identity) => {
-                    self.on(core, ActorEvent::DisconnectedEnded(identity));
+                    self.run_disconnected(core, identity);
                 }
                 // The coordinator of a move seals by itself (RL-125).
                 _ => {}
             }
         }
+    }
+}
+
+impl ActorSession {
+    /// EX-29: the callback is lifecycle work of the Actor's queue, and joins its hold while it is sealed (SB-65).
+    fn run_disconnected(&self, core: &Arc<Core>, binding: BindingIdentity) {
+        let id = self.lock().machine.tenure().actor.actor_id.clone();
+        let live = core.slots.live(&id);
+        let Some(live) = live.filter(|live| std::ptr::eq(&raw const live.unit.session, self))
+        else {
+            return self.disconnected(core, binding);
+        };
+        let work = Work::Disconnected(Some(Box::new(binding.clone())));
+        let Err(refused) = live.lane.enqueue_lifecycle(work) else {
+            return;
+        };
+        let (reason, work) = (refused.reason().clone(), refused.into_item());
+        if reason.is_full() {
+            let task = Arc::clone(core);
+            core.tasks.spawn(async move {
+                if live.lane.submit_lifecycle(work).await.is_err() {
+                    live.unit.session.disconnected(&task, binding);
+                }
+            });
+        } else if live.lane.enqueue_with_payload_bytes(work, 0).is_err() {
+            // The Actor ends, and its callbacks with it (EX-306).
+            self.disconnected(core, binding);
+        }
+    }
+}
+
+impl State {
+    fn name_of_binding(&self) -> Option<BindingName> {
+        let session = self.machine.session()?;
+        Some(BindingName {
+            actor_id: self.machine.tenure().actor.actor_id.clone(),
+            session_rid: session.session_rid.clone(),
+            binding_generation: self.machine.identity()?.generation,
+        })
     }
 }
 
@@ -174,46 +263,64 @@ impl fmt::Debug for ActorSession {
 }
 
 /// Command 38 has come, from another node or from this one.
-pub(super) fn bind(core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
-    match core.slots.get(&bind.actor.actor.actor_id) {
-        Some(Slot::Live(live)) => live.unit.session.bind(core, from, bind, reply),
+pub(super) fn bind(
+    core: &Arc<Core>,
+    from: SessionOwner,
+    bind: BoundSessionBind,
+    reply: BindReply,
+    hops: HopCount,
+) {
+    let id = &bind.actor.actor.actor_id;
+    match (core.slots.get(id), &bind.binding) {
+        (Some(Slot::Live(live)), _) => live.unit.session.bind(core, from, bind, reply),
         // SB-72
-        Some(Slot::Arriving(_) | Slot::Leaving(_)) => answer(reply, Err(BindRefusal::Sealed)),
-        // SB-70: the session owner looks again; a bind is not sent on from here yet.
-        Some(Slot::Follow(_)) | None => answer(reply, Err(BindRefusal::StaleLocation)),
+        (Some(Slot::Arriving(_) | Slot::Leaving(_)), BindingTransition::Active { .. }) => {
+            answer(core, reply, Err(BindRefusal::Sealed));
+        }
+        // SB-65: it is not refused, and finds the Actor where its dispatch opens next.
+        (Some(Slot::Arriving(_) | Slot::Leaving(_)), BindingTransition::Tombstone { .. }) => {
+            let id = id.clone();
+            if let Some(message) = follow::message(core, from, &bind, reply, hops) {
+                redispatch(core, &id, message);
+            }
+        }
+        // SB-24
+        (Some(Slot::Follow), _) => follow::forward(core, from, &bind, reply, hops),
+        // SB-70
+        (None, _) => answer(core, reply, Err(BindRefusal::StaleLocation)),
     }
 }
 
 /// Answers once; a registration with the tenure that it is in.
-fn answer(reply: BindReply, result: Result<AuthorityOwnerGeneration, BindRefusal>) {
+pub(super) fn answer(core: &Core, reply: BindReply, bound: Result<ActorRouteFence, BindRefusal>) {
     match reply {
         BindReply::Peer {
             handle,
             correlation,
             asked,
         } => {
-            let (terminal, code) = match result {
+            let (terminal, failure) = match &bound {
                 Ok(_) => (TerminalResult::Ok, FailureCode::None),
-                Err(refusal) => to_wire(refusal),
+                Err(refusal) => to_wire(*refusal),
             };
-            let tail = match (asked, result) {
-                (Some(binding_generation), Ok(authority_owner_generation)) => {
-                    ReplyTail::StreamBind(StreamBindReply {
-                        binding_generation,
-                        authority_owner_generation,
-                    })
-                }
+            let tail = match (asked, bound) {
+                (Some(binding_generation), Ok(fence)) => ReplyTail::StreamBind(StreamBindReply {
+                    binding_generation,
+                    authority_owner_generation: fence.expected_authority_owner_generation,
+                }),
                 _ => ReplyTail::None,
             };
-            send_reply(handle, correlation, terminal, code, tail, None);
+            send_reply(handle, correlation, terminal, failure, tail, None);
         }
-        BindReply::Bind(ticket) => ticket.answer(match result {
-            Ok(_) => BindAnswer::Registered { followed: None },
-            Err(refusal) => BindAnswer::Refused(refusal),
-        }),
-        // Not current there is as good as ended.
-        BindReply::Notice(ticket) => ticket.ended(NoticeEnd::Answered),
-        BindReply::Nobody => {}
+        BindReply::Message { reply, name } => reply.answer(&name, follow::to_message(bound)),
+        reply => bindings::ended(
+            core,
+            reply,
+            match bound {
+                Ok(_) => BindAnswer::Registered { followed: None },
+                Err(refusal) => BindAnswer::Refused(refusal),
+            },
+        ),
     }
 }
 

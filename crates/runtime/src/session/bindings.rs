@@ -1,32 +1,24 @@
 //! The session owner's half: what an aggregate decides goes out, in order, and its answers come back.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use spotlane_session::{
-    ActorRoute, BindAnswer, Diagnostic, Peer, RelayForm, SessionOwner, SessionTimes,
-};
+use spotlane_session::{BindAnswer, Diagnostic, NoticeEnd, Peer, SessionOwner, SessionTimes};
 use spotlane_stream::{ActorBindings, BindRequest, BindTicket, NoticeTicket, Relay, RelayTicket};
-use spotlane_stream_proto::RemoteError;
-use spotlane_types::count::{HopCount, ReplyRouteId};
-use spotlane_types::generation::{BindingGeneration, OwnerLeaseGeneration};
+use spotlane_types::count::HopCount;
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, BindingGeneration, OwnerLeaseGeneration,
+};
 use spotlane_types::id::{ActorId, SessionRid};
 use spotlane_wire::Record;
-use spotlane_wire::command::message::{ActorRequest, ActorSend};
-use spotlane_wire::command::reply::Reply;
+use spotlane_wire::command::reply::{Reply, ReplyTail};
 use spotlane_wire::command::session::{BoundSessionBind, SessionRelocationSealed};
 use spotlane_wire::reference::BindingTransition;
-use tokio::sync::oneshot;
 
 use crate::core::Core;
-use crate::error::Error;
-use crate::inbound::redispatch;
-use crate::message::{Message, Origin, Outcome, ReplyTo};
-use crate::payload::Payload;
-use crate::relocation::Registered;
-use crate::remote::outcome;
 use crate::session::actor::{self, BindReply};
-use crate::session::to_node;
-use crate::slots::Slot;
+use crate::session::line::{Leaves, Lines};
+use crate::session::{follow, relay, to_node};
 
 /// Carries out the bindings of all sessions of a host.
 pub(super) struct HostBindings(Weak<Core>);
@@ -49,10 +41,17 @@ impl ActorBindings for HostBindings {
     fn times(&self) -> SessionTimes {
         let mut times = SessionTimes::default();
         if let Some(core) = self.0.upgrade() {
-            times.seal_timeout = core.settings.all.session_relocation_seal_timeout;
-            times.lifecycle_deadline = core.settings.all.default_request_timeout;
+            let settings = &core.settings.all;
+            times.seal_timeout = settings.session_relocation_seal_timeout;
+            times.replacement_callback_timeout = settings.session_replacement_callback_timeout;
+            times.lifecycle_deadline = settings.default_request_timeout;
         }
         times
+    }
+
+    fn admitted_for(&self) -> Option<Duration> {
+        let core = self.0.upgrade()?;
+        Some(core.lease.admits_for(core.clock))
     }
 
     fn next_generation(&self) -> BindingGeneration {
@@ -64,9 +63,8 @@ impl ActorBindings for HostBindings {
 
     fn bind(&self, request: BindRequest, ticket: BindTicket) {
         let Some(core) = self.0.upgrade() else { return };
-        let number = request.generation.get();
         let session = request.session_rid.clone();
-        core.sessions.bound().insert(number, session);
+        core.sessions.numbers().add(session, request.generation);
         let binding = BindingTransition::Active {
             binding_generation: request.generation,
         };
@@ -75,7 +73,10 @@ impl ActorBindings for HostBindings {
 
     fn tombstone(&self, request: BindRequest, ticket: Option<NoticeTicket>) {
         let Some(core) = self.0.upgrade() else { return };
-        core.sessions.bound().remove(&request.generation.get());
+        if ticket.is_none() {
+            // SB-27: it was perhaps never made, and nobody hears of its end.
+            core.sessions.numbers().remove(request.generation);
+        }
         let binding = BindingTransition::Tombstone {
             retired_binding_generation: request.generation,
         };
@@ -86,9 +87,15 @@ impl ActorBindings for HostBindings {
     fn relay(&self, relay: Relay, ticket: RelayTicket) {
         let Some(core) = self.0.upgrade() else { return };
         if relay.route.node_rid == core.identity.rid {
-            relay_here(&core, relay, ticket);
+            relay::here(&core, relay, ticket);
         } else {
-            relay_there(&core, relay, ticket);
+            relay::there(&core, relay, ticket);
+        }
+    }
+
+    fn session_ended(&self, session: &SessionRid) {
+        if let Some(core) = self.0.upgrade() {
+            core.sessions.numbers().remove_session(session);
         }
     }
 
@@ -139,152 +146,82 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
         binding,
     };
     if route.node_rid == core.identity.rid {
-        return actor::bind(core, owner(core), bind, reply);
+        return actor::bind(core, owner(core), bind, reply, HopCount::MIN);
     }
-    let timeout = core.settings.all.default_request_timeout;
-    let mesh = core.mesh();
-    let asked = mesh.map(|mesh| mesh.ask(&route.node_rid, Record::from(bind), timeout));
-    let Ok(Ok(asked)) = asked else {
-        return ended(reply, BindAnswer::Unreachable);
-    };
-    core.tasks.spawn(async move {
-        let answer = match asked.await {
-            Ok(answer) => {
-                let Reply { outcome, .. } = answer;
-                actor::from_wire(outcome.terminal_result, outcome.failure_code)
-            }
-            Err(_) => BindAnswer::Unanswered,
-        };
-        ended(reply, answer);
-    });
-}
-
-fn ended(reply: BindReply, answer: BindAnswer) {
-    match reply {
-        BindReply::Bind(ticket) => ticket.answer(answer),
-        BindReply::Notice(ticket) => {
-            let answered = !matches!(answer, BindAnswer::Unanswered | BindAnswer::Unreachable);
-            ticket.ended(if answered {
-                spotlane_session::NoticeEnd::Answered
-            } else {
-                spotlane_session::NoticeEnd::Failed
-            });
+    let actor_id = bind.actor.actor.actor_id.clone();
+    let named = match bind.binding {
+        BindingTransition::Active { binding_generation } => {
+            let mut asked = core.sessions.asked();
+            asked.add(binding_generation, bind.actor.clone());
+            Some((actor_id, binding_generation))
         }
-        BindReply::Peer { .. } | BindReply::Nobody => {}
-    }
-}
-
-/// SB-30: straight into the Actor's queue, as from another node.
-fn relay_here(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
-    let id = relay.actor.actor_id.clone();
-    let here = Peer {
-        node_rid: core.identity.rid.clone(),
-        node_generation: core.identity.generation,
+        BindingTransition::Tombstone { .. } => None,
     };
-    if let Some(Slot::Live(live)) = core.slots.get(&id)
-        && !live.unit.session.takes(&here, &relay.tail)
-    {
-        // SB-33; dropped, the ticket refuses the call.
-        return;
-    }
-    let (name, payload) = Payload::from_wire(relay.message.payload);
-    let reply = if relay.message.form == RelayForm::Request {
-        let (sender, answer) = oneshot::channel();
-        ticket.accepted();
-        core.tasks.spawn(async move {
-            let gone = || Err(Error::unavailable("the actor ended before it answered"));
-            end(ticket, answer.await.unwrap_or_else(|_| gone()));
-        });
-        ReplyTo::local(sender)
-    } else {
-        ticket.accepted();
-        ReplyTo::NOBODY
-    };
-    let from = Origin::Local { actor: None };
-    let message = Message::new(name, payload, relay.message.metadata, from, reply);
-    redispatch(core, &id, Box::new(message));
-}
-
-/// SB-30, SB-31: commands 24 and 25. Nothing is sent again elsewhere (SB-35).
-fn relay_there(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
-    let Relay {
-        route,
-        actor,
-        tail,
-        message,
-    } = relay;
-    let ActorRoute { node_rid, .. } = &route;
-    let Ok(mesh) = core.mesh() else { return };
-    let target_actor = route.fence(&actor);
-    let operation = core.ids.operation();
-    match message.form {
-        RelayForm::Send => {
-            let record = Record::from(ActorSend {
-                operation,
-                message_follow_hop_count: HopCount::MIN,
-                source_actor: None,
-                target_actor,
-                bound_session_tail: Some(tail),
-                metadata: message.metadata,
-                payload: message.payload,
-            });
-            if mesh.submit(node_rid, record).is_ok() {
-                ticket.accepted();
-            }
-        }
-        RelayForm::Request => {
-            let correlation = core.ids.correlation();
-            let record = Record::from(ActorRequest {
-                correlation,
-                operation,
-                message_follow_hop_count: HopCount::MIN,
-                source_actor: None,
-                target_actor,
-                bound_session_tail: Some(tail),
-                metadata: message.metadata,
-                payload: message.payload,
-            });
-            let Ok(route) = ReplyRouteId::new(correlation.get()) else {
-                return;
+    let task = Arc::clone(core);
+    let leaves = Leaves::Request {
+        timeout: core.settings.all.default_request_timeout,
+        then: Box::new(move |answer| {
+            let Ok(answer) = answer else {
+                let answer = at(&task, named, BindAnswer::Unreachable, None);
+                return ended(&task, reply, answer);
             };
-            let key = (operation, route);
-            let (sender, relayed) = oneshot::channel();
-            core.pending.register(key, sender);
-            let timeout = core.settings.all.default_request_timeout;
-            let Ok(asked) = mesh.ask(node_rid, record, timeout) else {
-                drop(core.pending.take(&key));
-                return;
-            };
-            ticket.accepted();
-            let core = Arc::clone(core);
-            let task = Arc::clone(&core);
-            core.tasks.spawn(async move {
-                let _registered = Registered {
-                    pending: &task.pending,
-                    key,
+            let core = Arc::clone(&task);
+            task.tasks.spawn(async move {
+                let (answer, tenure) = match answer.await {
+                    Ok(Reply { outcome, .. }) => {
+                        let tenure = match outcome.tail {
+                            ReplyTail::StreamBind(tail) => Some(tail.authority_owner_generation),
+                            _ => None,
+                        };
+                        let (result, failure) = (outcome.terminal_result, outcome.failure_code);
+                        (actor::from_wire(result, failure), tenure)
+                    }
+                    Err(_) => (BindAnswer::Unanswered, None),
                 };
-                let ended = tokio::select! {
-                    biased;
-                    answer = asked => match answer {
-                        Ok(reply) => outcome(reply),
-                        Err(error) => Err(crate::remote::request_error(error)),
-                    },
-                    Ok(outcome) = relayed => outcome,
-                };
-                end(ticket, ended);
+                let answer = at(&core, named, answer, tenure);
+                ended(&core, reply, answer);
             });
-        }
-    }
-}
-
-/// EX-281: the Actor's answer completes the request of the client, once.
-fn end(ticket: RelayTicket, outcome: Outcome) {
-    let answer = outcome.and_then(|payload| payload.into_wire(crate::inbound::reply_name()));
-    match answer {
-        Ok(payload) => ticket.reply(&payload),
-        Err(error) => ticket.fail(&RemoteError {
-            code: error.kind().name().to_owned(),
-            message: error.message().to_owned(),
         }),
+    };
+    Lines::send(core, &route.node_rid, Record::from(bind), leaves);
+}
+
+/// SB-24: the answer to a bind, with the place that it came from.
+fn at(
+    core: &Core,
+    bind: Option<(ActorId, BindingGeneration)>,
+    answer: BindAnswer,
+    tenure: Option<AuthorityOwnerGeneration>,
+) -> BindAnswer {
+    let Some((id, generation)) = bind else {
+        return answer;
+    };
+    match (answer, follow::registered_at(core, &id, generation, tenure)) {
+        (BindAnswer::Registered { .. }, Ok(followed)) => BindAnswer::Registered { followed },
+        (BindAnswer::Registered { .. }, Err(())) => BindAnswer::Unanswered,
+        (answer, _) => answer,
+    }
+}
+
+/// A bind or notice of this host has its answer.
+pub(super) fn ended(core: &Core, reply: BindReply, answer: BindAnswer) {
+    match reply {
+        BindReply::Bind(ticket) => {
+            if let BindAnswer::Refused(_) = answer {
+                core.sessions.numbers().remove(ticket.generation());
+            }
+            ticket.answer(answer);
+        }
+        BindReply::Notice(ticket) => {
+            core.sessions.numbers().remove(ticket.generation());
+            ticket.ended(match answer {
+                BindAnswer::Registered { .. } => NoticeEnd::Answered,
+                // Not current there is as good as ended, and so it is answered.
+                BindAnswer::Refused(_) | BindAnswer::Unanswered | BindAnswer::Unreachable => {
+                    NoticeEnd::Failed
+                }
+            });
+        }
+        BindReply::Peer { .. } | BindReply::Message { .. } | BindReply::Nobody => {}
     }
 }

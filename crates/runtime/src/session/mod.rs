@@ -3,14 +3,20 @@
 //! * [`SessionStream`](crate::SessionStream) listens for clients (`stream`);
 //! * `bindings` is the session owner's half: it sends what an aggregate decides, and takes the answers;
 //! * `actor` is the half of an Actor's owner: who is bound, and what is refused;
+//! * `relay` takes packets to Actors, and `line` keeps them in order while a queue is full;
+//! * `numbers` says which session a binding belongs to;
+//! * `follow` sends binds and notices after an Actor that has moved on;
 //! * `records` brings the records of other nodes to the one or the other.
 
 mod actor;
 mod bindings;
+mod follow;
+mod line;
+mod numbers;
 mod records;
+mod relay;
 mod stream;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,11 +25,16 @@ use spotlane_stream::{SessionActors, SessionIds, StreamServer};
 use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::{NodeRid, SessionRid};
 use spotlane_wire::Record;
+use spotlane_wire::reference::ActorRouteFence;
 
 use crate::core::Core;
 
 pub(crate) use actor::ActorSession;
 pub use actor::BoundSession;
+use follow::Asked;
+pub(crate) use follow::{is_followed, take as take_followed, take_here as take_queued};
+use line::{Leaves, Lines};
+use numbers::Numbers;
 pub(crate) use records::{take, take_here};
 pub use stream::SessionStream;
 
@@ -33,10 +44,12 @@ pub(crate) struct Sessions {
     pub(crate) ids: SessionIds,
     /// The streams of the host. A leaf lock.
     servers: Mutex<Vec<Arc<StreamServer>>>,
-    /// Which session a binding number belongs to: a push names nothing else (SB-38). A leaf lock; an entry lives as long as
-    /// its binding, or the request for it.
-    bound: Mutex<HashMap<u64, SessionRid>>,
+    /// Which session a binding number belongs to. A leaf lock.
+    numbers: Mutex<Numbers>,
     next_generation: AtomicU64,
+    lines: Lines,
+    /// Binds that another node is to answer. A leaf lock.
+    asked: Mutex<Asked>,
 }
 
 impl Sessions {
@@ -44,8 +57,17 @@ impl Sessions {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn bound(&self) -> MutexGuard<'_, HashMap<u64, SessionRid>> {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Command 50: a hop has sent on what was addressed to it (RL-160).
+    pub(crate) fn followed(&self, source: &ActorRouteFence, target: &ActorRouteFence) {
+        self.asked().followed(source, target);
     }
 
     fn add(&self, server: Arc<StreamServer>) {
@@ -61,8 +83,18 @@ impl Sessions {
 
     /// The session that a binding number belongs to.
     fn of_binding(&self, generation: BindingGeneration) -> Option<SessionActors> {
-        let session = self.bound().get(&generation.get()).cloned();
+        let session = self.numbers().session(generation).cloned();
         self.actors(&session?)
+    }
+
+    /// SB-15: the routes of all sessions may be used for so long from now on.
+    pub(crate) fn admit_for(&self, left: Duration) {
+        let servers = self.servers().clone();
+        for session in servers.iter().flat_map(|server| server.sessions()) {
+            if let Some(actors) = session.actors() {
+                actors.admit_for(left);
+            }
+        }
     }
 
     /// SB-10: counted by this run of the host.
@@ -86,14 +118,16 @@ impl Sessions {
     }
 }
 
-/// Sends a control record about a binding to its node, which may be this one.
+/// Sends a control record about a binding to its node, which may be this one. A full queue is waited for (SB-56).
 pub(crate) fn to_node(core: &Arc<Core>, node: &NodeRid, record: Record) {
     if *node == core.identity.rid {
         return take_here(core, record);
     }
-    let sent = core.mesh().map(|mesh| mesh.submit(node, record));
-    if let Ok(Err(error)) = sent {
-        // SB-56, SB-84: not repeated; what it was for has its own timeout.
-        tracing::debug!(target: "spotlane::runtime::session", %error, "a record about a binding was not sent");
-    }
+    let leaves = Leaves::OneWay(Box::new(|sent| {
+        if let Err(why) = sent {
+            // SB-56, SB-84: not repeated; what it was for has its own timeout.
+            tracing::debug!(target: "spotlane::runtime::session", ?why, "a record about a binding was not sent");
+        }
+    }));
+    Lines::send(core, node, record, leaves);
 }

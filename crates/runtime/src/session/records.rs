@@ -5,6 +5,7 @@ use std::sync::Arc;
 use spotlane_mesh::{PeerLink, ReplyHandle};
 use spotlane_relocation::source::SourceEvent;
 use spotlane_session::{Peer, SessionOwner};
+use spotlane_types::count::HopCount;
 use spotlane_types::id::OwnerId;
 use spotlane_wire::Record;
 use spotlane_wire::command::session::BoundSessionBind;
@@ -65,13 +66,8 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
             }
         }
         Record::BoundSessionReplaced(replaced) => {
-            let retired = &replaced.retired_session;
-            let actors = sessions.actors(&retired.session_rid);
-            if retired.session_owner_node_generation == core.identity.generation {
-                let number = retired.retired_binding_generation.get();
-                sessions.bound().remove(&number);
-            }
-            if let Some(actors) = actors {
+            // SB-52: the session judges; a record that it refuses has changed nothing.
+            if let Some(actors) = sessions.actors(&replaced.retired_session.session_rid) {
                 actors.on_replaced(peer, replaced);
             }
         }
@@ -115,7 +111,7 @@ fn bound(core: &Arc<Core>, link: &PeerLink, bind: BoundSessionBind, handle: Repl
         correlation,
         asked,
     };
-    actor::bind(core, from, bind, reply);
+    actor::bind(core, from, bind, reply, HopCount::MIN);
 }
 
 fn owner_of(core: &Core, link: &PeerLink) -> Option<SessionOwner> {

@@ -192,6 +192,15 @@ impl ActorBinding {
         }
     }
 
+    /// The session left while the Actor was on its way: what came with the Actor ends, and nothing that was bound since
+    /// (SB-65).
+    pub fn end_carried(&mut self, carried: &BindingIdentity) {
+        if self.identity().as_ref() == Some(carried) {
+            self.registered = None;
+            self.ended = Some(carried.clone());
+        }
+    }
+
     /// Removes the binding and answers who waited for that.
     pub(super) fn end_binding(&mut self, out: &mut Effects) {
         let Some(registered) = self.registered.take() else {

@@ -296,19 +296,22 @@ impl ActorBinding {
     ) -> Result<CurrentRelay, RetiredRelay> {
         let registered = self.registered.as_mut().ok_or(RetiredRelay)?;
         let owner = &registered.session.owner;
-        let current = peer.node_rid == owner.node_rid
-            && peer.node_generation == owner.node_generation
-            && tail.source_session_rid == registered.session.session_rid
-            && tail.source_binding_generation == registered.generation;
-        if !current {
+        if peer.node_rid != owner.node_rid || peer.node_generation != owner.node_generation {
             return Err(RetiredRelay);
         }
-        // SB-32: kept for the next owner; a gap is no error, and neither is a number that Message Follow
-        // let overtake another one.
-        let sequence = tail.source_session_sequence;
-        let next = sequence.get().saturating_add(1);
-        registered.next_sequence = registered.next_sequence.max(next);
-        Ok(CurrentRelay { sequence })
+        registered.judge(tail)
+    }
+
+    /// As [`Self::judge_relay`] for a relay that a former owner has sent on (SB-34): its sender is the hop, so that session
+    /// and binding number are all that names the binding.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn judge_followed_relay(
+        &mut self,
+        tail: &BoundSessionTail,
+    ) -> Result<CurrentRelay, RetiredRelay> {
+        self.registered.as_mut().ok_or(RetiredRelay)?.judge(tail)
     }
 
     /// A push to the bound session. Needs a binding and nothing else (SB-37).
@@ -346,6 +349,20 @@ impl ActorBinding {
 }
 
 impl Registered {
+    fn judge(&mut self, tail: &BoundSessionTail) -> Result<CurrentRelay, RetiredRelay> {
+        let current = tail.source_session_rid == self.session.session_rid
+            && tail.source_binding_generation == self.generation;
+        if !current {
+            return Err(RetiredRelay);
+        }
+        // SB-32: kept for the next owner; a gap is no error, and neither is a number that Message Follow
+        // let overtake another one.
+        let sequence = tail.source_session_sequence;
+        let next = sequence.get().saturating_add(1);
+        self.next_sequence = self.next_sequence.max(next);
+        Ok(CurrentRelay { sequence })
+    }
+
     fn identity(&self) -> BindingIdentity {
         BindingIdentity {
             owner_rid: self.session.owner.node_rid.clone(),

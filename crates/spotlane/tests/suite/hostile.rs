@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use spotlane::memory::MemoryStore;
 use spotlane::prelude::*;
 use spotlane_location::{Monotonic, Repository, Timing};
 use spotlane_mesh::{
@@ -55,7 +56,7 @@ impl Inbound for Deaf {
 }
 
 /// Time stands still for the one look at the store.
-struct Still;
+pub(crate) struct Still;
 
 impl Timing for Still {
     fn now(&self) -> Monotonic {
@@ -65,6 +66,15 @@ impl Timing for Still {
     async fn pause(&self, _: u32) {
         tokio::task::yield_now().await;
     }
+}
+
+/// The store as any member of the mesh reads it.
+pub(crate) fn repository(stores: &Stores) -> Repository<MemoryStore, Still> {
+    Repository::new(stores.location.clone(), Still)
+}
+
+pub(crate) fn until() -> Monotonic {
+    Monotonic::from_origin(PATIENCE)
 }
 
 fn rid(text: &str) -> NodeRid {
@@ -97,7 +107,7 @@ fn descriptor() -> RouteMeshAdmission {
     }
 }
 
-async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
+pub(crate) async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
     let identity = NodeIdentity {
         rid: rid("evil"),
         descriptor: descriptor(),
@@ -119,10 +129,12 @@ async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
 }
 
 /// The real fence of the host, which any member of the mesh can read in the store.
-async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
-    let repository = Repository::new(stores.location.clone(), Still);
-    let until = Monotonic::from_origin(PATIENCE);
-    let nodes = repository.discover(host.mesh_name(), until).await.unwrap();
+pub(crate) async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
+    let repository = repository(stores);
+    let nodes = repository
+        .discover(host.mesh_name(), until())
+        .await
+        .unwrap();
     let node = nodes
         .iter()
         .map(|node| &node.descriptor().row.descriptor)

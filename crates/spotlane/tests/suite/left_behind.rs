@@ -11,7 +11,8 @@ use crate::two_hosts::connect;
 /// How long anything may take before it has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-async fn until(what: &str, mut done: impl FnMut() -> bool) {
+/// Waits for something that happens without a sign.
+pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, async {
         while !done() {
             tokio::task::yield_now().await;
@@ -20,7 +21,7 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "{what}");
 }
 
-/// RL-170, EX-102: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
+/// RL-170, EX-102, EX-362: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
 /// the new owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_in_line_follows_its_actor() {

@@ -16,13 +16,20 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod capacity;
+mod creations;
+mod entry_spots;
 mod faults;
 mod hostile;
 mod joins;
+mod journeys;
 mod left_behind;
 mod moves;
 mod one_host;
+mod promises;
 mod proxy;
+mod replies;
+mod returns;
 mod sessions;
 mod stress;
 mod transfer;

@@ -235,7 +235,7 @@ async fn a_running_handler_is_waited_for_until_the_deadline() {
     assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
 }
 
-/// RL-151, RL-157, RL-160, RL-161: a third host with an old route is followed once and told; its next message goes
+/// RL-151, RL-157, RL-160, RL-161, EX-106, EX-370: a third host with an old route is followed once and told; its next message goes
 /// straight to the new owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_route_is_followed() {

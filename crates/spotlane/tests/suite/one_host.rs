@@ -8,7 +8,7 @@ use spotlane::{Shutdown, StartError};
 
 use crate::app::{self, Counter, Shared, Stores, add, host, refuses_and_fails, text};
 
-/// RL-90, RL-92, EX-261: the first creation creates, the second finds, and messages are handled in order.
+/// RL-90, RL-92, EX-261, EX-368: the first creation creates, the second finds, and messages are handled in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_actor_is_created_once_and_counts() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -48,7 +48,7 @@ async fn a_taken_id_is_refused_by_kind() {
     assert_eq!(illegal.kind(), ErrorKind::InvalidOperation);
 }
 
-/// RL-43, RL-85: a refused or failed creation never leaves a ready Actor, and the address stays free.
+/// RL-43, RL-85, EX-361: a refused or failed creation never leaves a ready Actor, and the address stays free.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_create_decides() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -90,7 +90,7 @@ async fn an_option_set_twice_is_an_error_before_anything_happens() {
     assert_eq!(host.actors().find("c").await.unwrap(), None);
 }
 
-/// EX-12, EX-340, EX-344, EX-348, EX-351: how a request fails is told apart by kind, and the Actor goes on.
+/// EX-12, EX-106, EX-340, EX-344, EX-348, EX-351, EX-356: how a request fails is told apart by kind, and the Actor goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_handler_fails_its_own_request_only() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -183,7 +183,7 @@ async fn destroy_ends_exactly_one_incarnation() {
     assert_eq!(old.kind(), ErrorKind::InvalidOperation);
 }
 
-/// RL-2, RL-121: what is registered wrongly does not start, and every fault is named.
+/// RL-2, RL-121, EX-353: what is registered wrongly does not start, and every fault is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_registration_does_not_start() {
     let stores = Stores::new();

@@ -98,8 +98,15 @@ impl SessionActors {
             owner: bindings.owner(),
             session_rid,
         };
+        let mut machine = SessionBindingAggregate::new(identity, bindings.times());
+        if let Some(left) = bindings.admitted_for() {
+            // SB-15; a session that has just begun answers nothing to it.
+            let now = clock.now();
+            let until = SessionEvent::AdmissionUntil(now.after(left));
+            machine.on_event(now, until, &mut Vec::new());
+        }
         let first = State {
-            machine: SessionBindingAggregate::new(identity, bindings.times()),
+            machine,
             effects: VecDeque::new(),
             carrying: Carrying::Nobody,
             calls: BTreeMap::new(),
@@ -240,15 +247,16 @@ impl SessionActors {
         decide(&mut state.machine, now, &mut out);
         let after = state.machine.next_deadline();
         state.effects.extend(out);
-        if state.carrying == Carrying::Somebody {
+        let carries = state.carrying == Carrying::Nobody;
+        state.carrying = Carrying::Somebody;
+        drop(state);
+        if before != after {
+            self.inner.signal.look();
+        }
+        if !carries {
             return;
         }
-        state.carrying = Carrying::Somebody;
-        if before != after {
-            drop(state);
-            self.inner.signal.look();
-            state = self.lock();
-        }
+        let mut state = self.lock();
         while let Some(effect) = state.effects.pop_front() {
             let call = effect_call(&effect).and_then(|call| state.calls.remove(&call));
             drop(state);
@@ -310,7 +318,11 @@ impl SessionActors {
                 | CloseCause::HandlerClosed) = cause;
                 self.inner.signal.close(ServerClose::Application);
             }
-            SessionEffect::Finished => self.inner.signal.look(),
+            SessionEffect::Finished => {
+                let session = self.lock().machine.identity().session_rid.clone();
+                self.inner.bindings.session_ended(&session);
+                self.inner.signal.look();
+            }
             SessionEffect::Report {
                 diagnostic,
                 actor_id,

@@ -1,5 +1,7 @@
 //! What whoever knows Actors has to do for the sessions of a server.
 
+use std::time::Duration;
+
 use spotlane_session::{ActorRoute, Diagnostic, Peer, RelayMessage, SessionOwner, SessionTimes};
 use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::{ActorId, SessionRid};
@@ -23,6 +25,11 @@ pub trait ActorBindings: Send + Sync + 'static {
         SessionTimes::default()
     }
 
+    /// For how long routes may be used from now on (SB-15); `None` for no limit.
+    fn admitted_for(&self) -> Option<Duration> {
+        None
+    }
+
     /// A number that this run of the host has not given out (SB-10).
     fn next_generation(&self) -> BindingGeneration;
 
@@ -37,6 +44,11 @@ pub trait ActorBindings: Send + Sync + 'static {
 
     /// Sends command 43.
     fn sealed(&self, to: Peer, sealed: SessionRelocationSealed);
+
+    /// Every binding of a session is settled: nothing of it is asked for any more.
+    fn session_ended(&self, session: &SessionRid) {
+        let _ = session;
+    }
 
     /// Reports what the contract wants reported.
     fn report(&self, session: &SessionRid, diagnostic: Diagnostic, actor_id: &ActorId);

@@ -20,6 +20,11 @@ pub struct BindTicket {
 }
 
 impl BindTicket {
+    /// The binding that it is for.
+    pub const fn generation(&self) -> BindingGeneration {
+        self.generation
+    }
+
     /// The answer.
     pub fn answer(mut self, answer: BindAnswer) {
         self.answer = Some(answer);
@@ -44,6 +49,11 @@ pub struct NoticeTicket {
 }
 
 impl NoticeTicket {
+    /// The binding that it is for.
+    pub const fn generation(&self) -> BindingGeneration {
+        self.generation
+    }
+
     /// How it ended.
     pub fn ended(mut self, end: NoticeEnd) {
         self.end = end;
@@ -58,7 +68,8 @@ impl Drop for NoticeTicket {
     }
 }
 
-/// Reports what became of a relay. Dropped before it was accepted, the call fails.
+/// Reports what became of a relay. Dropped before it was accepted, the call fails; dropped later, the client that waits
+/// is told so.
 #[derive(Debug)]
 pub struct RelayTicket {
     pub(super) actor_id: ActorId,
@@ -72,6 +83,26 @@ impl RelayTicket {
         if let Some(accepted) = self.accepted.take() {
             // The caller may be gone; the record goes out all the same.
             drop(accepted.send(Ok(())));
+        }
+    }
+
+    /// It was not taken: the caller hears of it, or the client when the call was complete already (SES-3).
+    pub fn refused(mut self, error: &RelayError) {
+        self.end(error);
+    }
+
+    fn end(&mut self, error: &RelayError) {
+        match (self.accepted.take(), self.replier.take()) {
+            // The handler answers its client.
+            (Some(accepted), _) => drop(accepted.send(Err(error.clone()))),
+            (None, Some(replier)) => {
+                let error = RemoteError {
+                    code: format!("{:?}", error.kind()),
+                    message: error.to_string(),
+                };
+                drop(replier.fail_now(&error));
+            }
+            (None, None) => {}
         }
     }
 
@@ -100,9 +131,7 @@ impl RelayTicket {
 
 impl Drop for RelayTicket {
     fn drop(&mut self) {
-        if let Some(accepted) = self.accepted.take() {
-            let actor_id = self.actor_id.clone();
-            drop(accepted.send(Err(RelayError::BindingEnded { actor_id })));
-        }
+        let actor_id = self.actor_id.clone();
+        self.end(&RelayError::BindingEnded { actor_id });
     }
 }
