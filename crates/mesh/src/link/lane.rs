@@ -30,9 +30,9 @@ use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
-const READ_BYTES_MIN: usize = 24 * 1024;
-/// The usual room to read into; the answers to what fits in are written in one piece, too.
-const READ_BYTES: usize = 56 * 1024;
+const READ_BYTES_MIN: usize = 32 * 1024;
+/// The usual room to read into; the answers to what fits in are written in one call, too.
+const READ_BYTES: usize = 112 * 1024;
 /// From this size on the rest of a body is read to where it belongs.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
