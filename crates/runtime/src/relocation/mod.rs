@@ -4,6 +4,7 @@
 
 mod book;
 mod emit;
+mod encode;
 mod follow;
 mod freeze;
 mod host;

@@ -25,6 +25,7 @@ use spotlane_wire::Record;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
+use super::encode::encode;
 use super::inbox::{Inbox, Input};
 use super::pacing::{Charge, Granted};
 use super::replies::{MoveContext, Number, Place};
@@ -422,7 +423,7 @@ impl Driver {
             queue,
             timers,
         };
-        let payload = encode(order.clone(), participant).await?;
+        let payload = encode(order, participant).await?;
         let bytes = payload.summary().total_length.get();
         emit::bytes(self.core.identity.mesh.as_str(), self.policy(), bytes);
         Ok(payload)
@@ -753,28 +754,6 @@ fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>)
         }
     }
     queue
-}
-
-/// From so many bytes of state on, the checksum is made on a thread that may block.
-const ENCODE_APART_FROM: usize = 1024 * 1024;
-
-async fn encode(
-    order: CaptureOrder,
-    participant: ParticipantCapture,
-) -> Result<Payload, CaptureFailure> {
-    let failed = |error: spotlane_relocation::source::payload::PayloadError| {
-        tracing::error!(target: "spotlane::runtime::relocation", %error, "a payload was not encoded");
-        CaptureFailure::NotEncodable
-    };
-    let bytes = participant.state.as_ref().map_or(0, bytes::Bytes::len);
-    if bytes < ENCODE_APART_FROM {
-        return Payload::encode(&order, &[participant]).map_err(failed);
-    }
-    let encoded = tokio::task::spawn_blocking(move || Payload::encode(&order, &[participant]));
-    match encoded.await {
-        Ok(encoded) => encoded.map_err(failed),
-        Err(_) => Err(CaptureFailure::NotEncodable),
-    }
 }
 
 /// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
