@@ -66,7 +66,7 @@ fn parse(args: &[String]) -> Result<Request> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" | "--json" | "--ours" => request.flags.push(arg.clone()),
-            "--only" | "--rounds" => {
+            "--only" | "--rounds" | "--seconds" => {
                 let Some(value) = args.next() else {
                     bail!("`{arg}` needs a value");
                 };
@@ -75,7 +75,7 @@ fn parse(args: &[String]) -> Result<Request> {
             "--list" => request.list = true,
             name if !name.starts_with('-') => request.names.push(name.to_owned()),
             _ => bail!(
-                "unexpected argument `{arg}`: known here are --quick, --json, --ours, --only TEXT, --rounds N and --list"
+                "unexpected argument `{arg}`: known here are --quick, --json, --ours, --only TEXT, --rounds N, --seconds N and --list"
             ),
         }
     }

@@ -94,7 +94,12 @@ struct Contender {
 
 /// What the `main` of a bench calls: adds its figures, measures and prints.
 pub fn main(add: impl FnOnce(&mut Bench)) -> ExitCode {
-    match plan(std::env::args().skip(1)) {
+    main_with(std::env::args().skip(1), add)
+}
+
+/// As [`main`], for a bench with arguments of its own: without those.
+pub fn main_with(args: impl Iterator<Item = String>, add: impl FnOnce(&mut Bench)) -> ExitCode {
+    match plan(args) {
         Ok(plan) => {
             let json = plan.json;
             let mut bench = Bench {
@@ -115,15 +120,18 @@ pub fn main(add: impl FnOnce(&mut Bench)) -> ExitCode {
 fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
     let mut plan = FULL;
     let (mut json, mut only, mut peers) = (false, Vec::new(), Peers::Measured);
+    let mut seconds = None;
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => plan = QUICK,
             "--json" => json = true,
             "--ours" => peers = Peers::LeftOut,
             "--only" => only.extend(args.next()),
+            "--seconds" => seconds = args.next().and_then(|seconds| seconds.parse().ok()),
             _ => {
                 return Err(format!(
-                    "unexpected argument `{arg}`: known are --quick, --json, --ours, --only TEXT"
+                    "unexpected argument `{arg}`: known are --quick, --json, --ours, --only TEXT, \
+                     --seconds N"
                 ));
             }
         }
@@ -132,6 +140,7 @@ fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
         json,
         only,
         peers,
+        budget: seconds.map_or(plan.budget, Duration::from_secs),
         ..plan
     })
 }

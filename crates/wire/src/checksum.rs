@@ -39,6 +39,26 @@ impl Crc32c {
         self.0.update(bytes);
     }
 
+    /// Takes what another sum was made of as the next piece, without reading it again.
+    ///
+    /// ```
+    /// use spotlane_wire::checksum::Crc32c;
+    ///
+    /// let (mut first, mut second) = (Crc32c::default(), Crc32c::default());
+    /// first.update(b"1234");
+    /// second.update(b"56789");
+    /// first.append(&second);
+    /// assert_eq!(first.value(), 0xE306_9283);
+    /// ```
+    pub fn append(&mut self, next: &Self) {
+        self.0.combine(&next.0);
+    }
+
+    /// How many bytes it was made of.
+    pub fn bytes(&self) -> u64 {
+        self.0.get_amount()
+    }
+
     /// The checksum of everything so far; 0 for nothing.
     pub fn value(&self) -> u32 {
         narrow(self.0.finalize())
@@ -64,6 +84,24 @@ mod tests {
             let mut sum = Crc32c::default();
             bytes.chunks(piece).for_each(|piece| sum.update(piece));
             assert_eq!(sum.value(), crc32c(&bytes), "pieces of {piece}");
+        }
+    }
+
+    /// WR-44
+    #[test]
+    fn sums_of_pieces_join_to_the_sum_of_the_whole() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(5000).collect();
+        for at in [0, 1, 63, 64, 2500, 4999, 5000] {
+            let (head, tail) = bytes.split_at(at);
+            let (mut sum, mut rest) = (Crc32c::default(), Crc32c::default());
+            sum.update(head);
+            rest.update(tail);
+            sum.append(&rest);
+            assert_eq!(sum.value(), crc32c(&bytes), "split at {at}");
+            assert_eq!(sum.bytes(), 5000);
+            // It goes on as if it had read everything itself.
+            sum.update(b"more");
+            assert_eq!(sum.value(), crc32c(&[&bytes, &b"more"[..]].concat()));
         }
     }
 }

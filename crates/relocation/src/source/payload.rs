@@ -4,6 +4,7 @@ use bytes::Bytes;
 use spotlane_types::bound::{RELOCATION_CHUNK_BYTES, RELOCATION_CHUNK_COUNT};
 use spotlane_types::count::{ParticipantId, ReceiveChunkLimit, WorkOrder};
 use spotlane_wire::EncodeError;
+use spotlane_wire::checksum::Crc32c;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::{PendingTimerTick, SavedWorkEntry, TimerRegistration};
 use spotlane_wire::stream::{ChunkBytes, EnvelopeEncoder, EnvelopeSummary, States};
@@ -117,11 +118,24 @@ impl Payload {
         order: &CaptureOrder,
         participants: &[ParticipantCapture],
     ) -> Result<Self, PayloadError> {
+        Self::encode_summed(order, participants, &[])
+    }
+
+    /// As [`Self::encode`], with the checksums of the first states as far as they were made already; those states are not
+    /// read again, so this takes no time to speak of.
+    ///
+    /// # Errors
+    /// As [`Self::encode`]; and a checksum is not of as many bytes as its state has.
+    pub fn encode_summed(
+        order: &CaptureOrder,
+        participants: &[ParticipantCapture],
+        sums: &[Option<Crc32c>],
+    ) -> Result<Self, PayloadError> {
         let states = participants.iter().filter_map(|one| one.state.as_ref());
         let bytes = states.fold(0_u64, |sum, state| sum.saturating_add(wide(state.len())));
         let mut failed = PayloadError::ChunkSize;
         for chunk in order.chunks.tries(bytes) {
-            match encode_with(order, participants, chunk) {
+            match encode_with(order, participants, sums, chunk) {
                 Ok(payload) => return Ok(payload),
                 Err(error) => failed = PayloadError::Encode(error),
             }
@@ -168,13 +182,18 @@ fn ordered(queue: &[QueuedWork]) -> impl Iterator<Item = (WorkOrder, &QueuedWork
 fn encode_with(
     order: &CaptureOrder,
     participants: &[ParticipantCapture],
+    sums: &[Option<Crc32c>],
     chunk: ChunkBytes,
 ) -> Result<Payload, EncodeError> {
     let mut requests = Vec::new();
     let mut encoder: EnvelopeEncoder<States> =
         EnvelopeEncoder::new(&order.head, count(participants.iter()), chunk)?;
-    for (id, one) in numbered(participants) {
-        encoder.state(id, one.state.clone())?;
+    let sums = sums.iter().chain(core::iter::repeat(&None));
+    for ((id, one), sum) in numbered(participants).zip(sums) {
+        match (&one.state, sum) {
+            (Some(state), Some(sum)) => encoder.state_summed(id, state.clone(), sum)?,
+            (state, _) => encoder.state(id, state.clone())?,
+        }
     }
     let all = || participants.iter().flat_map(|one| &one.queue);
     let ticks = count(all().filter(|entry| matches!(entry, QueuedWork::Tick(_))));

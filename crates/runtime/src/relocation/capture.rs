@@ -1,8 +1,7 @@
 //! What leaves with a unit, in the form in which it travels: its queue, and the payload around it.
 
 use spotlane_lane::{Captured, SealGuard};
-use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
-use spotlane_relocation::source::{CaptureFailure, CaptureOrder};
+use spotlane_relocation::source::payload::QueuedWork;
 use spotlane_wire::reference::ActorRouteFence;
 
 use super::freeze;
@@ -67,26 +66,4 @@ pub(super) fn captured_queue(
         }
     }
     queue
-}
-
-/// From so many bytes of state on, the checksum is made on a thread that may block.
-const ENCODE_APART_FROM: usize = 1024 * 1024;
-
-pub(super) async fn encode(
-    order: CaptureOrder,
-    participant: ParticipantCapture,
-) -> Result<Payload, CaptureFailure> {
-    let failed = |error: spotlane_relocation::source::payload::PayloadError| {
-        tracing::error!(target: "spotlane::runtime::relocation", %error, "a payload was not encoded");
-        CaptureFailure::NotEncodable
-    };
-    let bytes = participant.state.as_ref().map_or(0, bytes::Bytes::len);
-    if bytes < ENCODE_APART_FROM {
-        return Payload::encode(&order, &[participant]).map_err(failed);
-    }
-    let encoded = tokio::task::spawn_blocking(move || Payload::encode(&order, &[participant]));
-    match encoded.await {
-        Ok(encoded) => encoded.map_err(failed),
-        Err(_) => Err(CaptureFailure::NotEncodable),
-    }
 }

@@ -5,6 +5,7 @@
 mod book;
 mod capture;
 mod emit;
+mod encode;
 mod follow;
 mod freeze;
 mod host;

@@ -27,7 +27,8 @@ use spotlane_wire::Record;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
-use super::capture::{captured_queue, encode, look};
+use super::capture::{captured_queue, look};
+use super::encode::encode;
 use super::inbox::{Inbox, Input};
 use super::outbox::{Outbox, Sending, Sent, What};
 use super::pacing::{Charge, Granted};
@@ -450,7 +451,7 @@ impl Driver {
             queue,
             timers,
         };
-        let payload = encode(order.clone(), participant).await?;
+        let payload = encode(order, participant).await?;
         let bytes = payload.summary().total_length.get();
         emit::bytes(self.core.identity.mesh.as_str(), self.policy(), bytes);
         Ok(payload)

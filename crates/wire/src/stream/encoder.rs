@@ -154,7 +154,13 @@ impl Output {
     }
 
     fn account(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
-        let length = self.length.saturating_add(wide(bytes.len()));
+        self.lengthen(bytes.len())?;
+        self.checksum.update(bytes);
+        Ok(())
+    }
+
+    fn lengthen(&mut self, bytes: usize) -> Result<(), EncodeError> {
+        let length = self.length.saturating_add(wide(bytes));
         let bound = RelocationLogicalLength::MAX.get();
         if length > bound {
             return Err(refuse(Reason::Above {
@@ -163,13 +169,16 @@ impl Output {
             }));
         }
         self.length = length;
-        self.checksum.update(bytes);
         Ok(())
     }
 
     /// Takes bytes that are copied into the open chunk.
-    fn copy(&mut self, mut bytes: &[u8]) -> Result<(), EncodeError> {
+    fn copy(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.account(bytes)?;
+        self.place_copy(bytes)
+    }
+
+    fn place_copy(&mut self, mut bytes: &[u8]) -> Result<(), EncodeError> {
         while let Some((now, later)) = bytes.split_at_checked(self.room().min(bytes.len())) {
             if now.is_empty() {
                 break;
@@ -184,17 +193,28 @@ impl Output {
     }
 
     /// Takes bytes of which whole chunks are sliced off (WR-7).
-    fn slice(&mut self, mut bytes: Bytes) -> Result<(), EncodeError> {
+    fn slice(&mut self, bytes: Bytes) -> Result<(), EncodeError> {
+        self.account(&bytes)?;
+        self.place(bytes)
+    }
+
+    /// As [`Self::slice`], for bytes whose checksum is known.
+    fn slice_summed(&mut self, bytes: Bytes, sum: &Crc32c) -> Result<(), EncodeError> {
+        self.lengthen(bytes.len())?;
+        self.checksum.append(sum);
+        self.place(bytes)
+    }
+
+    fn place(&mut self, mut bytes: Bytes) -> Result<(), EncodeError> {
         if !self.open.is_empty() {
             let fill = self.room().min(bytes.len());
-            self.copy(&bytes.split_to(fill))?;
+            self.place_copy(&bytes.split_to(fill))?;
         }
         while bytes.len() >= self.limit {
             let chunk = bytes.split_to(self.limit);
-            self.account(&chunk)?;
             self.emit(chunk)?;
         }
-        self.copy(&bytes)
+        self.place_copy(&bytes)
     }
 
     /// Writes one value. What cannot be encoded changes nothing; a stream that becomes too long is
@@ -316,6 +336,27 @@ impl EnvelopeEncoder<States> {
     ) -> Result<(), EncodeError> {
         self.begin(participant, state.as_ref().map(|state| wide(state.len())))?;
         state.map_or(Ok(()), |state| self.state_bytes(state))
+    }
+
+    /// As [`Self::state`], for a state whose checksum was made already, perhaps in several pieces side by side: it is not
+    /// read again.
+    ///
+    /// # Errors
+    /// As [`Self::state`]; and the checksum is of another number of bytes.
+    pub fn state_summed(
+        &mut self,
+        participant: ParticipantId,
+        state: Bytes,
+        sum: &Crc32c,
+    ) -> Result<(), EncodeError> {
+        let (expected, actual) = (wide(state.len()), sum.bytes());
+        if expected != actual {
+            return Err(refuse(Reason::Expected { expected, actual }).within("applicationStates"));
+        }
+        self.begin(participant, Some(expected))?;
+        self.stage.owed = 0;
+        let sent = self.output.slice_summed(state, sum);
+        self.output.remember(sent)
     }
 
     /// Adds a participant whose state of `bytes` bytes follows with [`Self::state_bytes`].

@@ -15,6 +15,9 @@ use crate::blob::{self, Blob, Slices};
 use crate::load::{self, Load};
 use crate::{memory, plain};
 
+/// Longer takes nothing that a host is told to do.
+const LONGEST: Duration = Duration::from_secs(40);
+
 /// A host in its process, which ends when its input does.
 pub struct Child {
     pub name: String,
@@ -81,7 +84,13 @@ pub fn serve(name: &str, url: &str) -> ExitCode {
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let said = runtime.block_on(served.act(&words));
+        let act = async { tokio::time::timeout(LONGEST, served.act(&words)).await };
+        let Ok(said) = runtime.block_on(act) else {
+            panic!(
+                "host {name} did not come to an end with `{line}`, {}",
+                served.looks()
+            );
+        };
         answer(&said);
     }
     ExitCode::SUCCESS
@@ -153,6 +162,7 @@ impl Served {
                 self.host.relocate(id, &target).await.unwrap();
                 return start.elapsed().as_secs_f64().to_string();
             }
+            ["warm", bytes] => memory::warm(bytes.parse().unwrap()),
             ["mark"] => return memory::mark().to_string(),
             ["peak"] => return memory::peak().to_string(),
             ["load"] => self.load = Some(Load::start(&self.host)),
@@ -171,6 +181,12 @@ impl Served {
             _ => panic!("no such word: {words:?}"),
         }
         "done".to_owned()
+    }
+
+    /// For the report of something that did not end.
+    fn looks(&self) -> String {
+        let resident = memory::resident() >> 20;
+        format!("with {resident} MiB resident: {:?}", self.host)
     }
 
     async fn owner(&self, id: &str) -> NodeRid {

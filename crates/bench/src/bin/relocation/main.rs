@@ -2,7 +2,10 @@
 //!
 //! Two hosts in two processes on one throw-away Redis. The Actor goes to and fro, one move a round, while other Actors of
 //! the same two hosts are asked from both sides. The peers send as many bytes from one of the processes to the other over
-//! a bare tokio socket, with CRC-32C on both sides: once into a buffer that is used again, once into memory for the whole.
+//! a bare tokio socket, with CRC-32C on both sides, and nobody asks anything meanwhile. `raw` reads into a buffer that is
+//! used again, which is the raw speed of loopback with CRC; `raw, kept` keeps the bytes in one piece of fresh memory, as
+//! a move has to. The receiving process has touched as much memory right before, for each of them alike; `--cold` leaves
+//! that out.
 //!
 //! The figures of memory are the peak of resident memory during a move beyond what there was before it, as a share of the
 //! state: 1 is one copy. At the target the first copy is the state itself.
@@ -36,12 +39,17 @@ fn main() -> ExitCode {
         return child::serve(name, url);
     }
     let quick = words.iter().any(|word| word == "--quick");
+    let cold = words.iter().any(|word| word == "--cold");
     let bytes = if quick {
         STATE_BYTES_QUICK
     } else {
         STATE_BYTES
     };
-    spotlane_bench::main(|bench| add(bench, &Rc::new(RefCell::new(Pair::start(bytes)))))
+    let words = words.into_iter().filter(|word| word != "--cold");
+    spotlane_bench::main_with(words, |bench| {
+        let pair = Pair::start(bytes, if cold { Memory::Cold } else { Memory::Warm });
+        add(bench, &Rc::new(RefCell::new(pair)));
+    })
 }
 
 fn add(bench: &mut Bench, pair: &Rc<RefCell<Pair>>) {
@@ -51,8 +59,8 @@ fn add(bench: &mut Bench, pair: &Rc<RefCell<Pair>>) {
     };
     bench
         .figure("a state moves", "MB/s", of(Pair::run))
-        .peer("tokio and CRC", of(|pair| pair.plain("reuse")))
-        .peer("tokio and CRC, kept", of(|pair| pair.plain("keep")));
+        .peer("raw", of(|pair| pair.plain("reuse")))
+        .peer("raw, kept", of(|pair| pair.plain("keep")));
     bench.figure(
         "memory beyond the state, source",
         "copies",
@@ -90,17 +98,25 @@ struct Seen {
     max: f64,
 }
 
+/// Whether the receiving process touches memory before it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    Warm,
+    Cold,
+}
+
 /// The two processes; the state is at the first of them.
 struct Pair {
     here: Child,
     there: Child,
     bytes: usize,
+    memory: Memory,
     last: Seen,
     _redis: Server,
 }
 
 impl Pair {
-    fn start(bytes: usize) -> Self {
+    fn start(bytes: usize, memory: Memory) -> Self {
         let redis = Server::start().unwrap();
         let mut here = Child::start("a", &redis.url());
         // Everything is made while there is one node, and half of the small ones move on.
@@ -115,6 +131,7 @@ impl Pair {
             here,
             there,
             bytes,
+            memory,
             last: Seen::default(),
             _redis: redis,
         };
@@ -122,8 +139,16 @@ impl Pair {
         pair
     }
 
+    fn warm(&mut self) {
+        if self.memory == Memory::Warm {
+            let bytes = self.bytes;
+            self.there.ask(&format!("warm {bytes}"));
+        }
+    }
+
     /// Moves the state once, in megabytes a second from the call to its return.
     fn run(&mut self) -> f64 {
+        self.warm();
         let before = (self.here.number("mark"), self.there.number("mark"));
         self.here.ask("load");
         self.there.ask("load");
@@ -148,6 +173,7 @@ impl Pair {
     }
 
     fn plain(&mut self, kind: &str) -> f64 {
+        self.warm();
         let bytes = self.bytes;
         let port = self.there.ask(&format!("sink {kind} {bytes}"));
         let seconds = self.here.number(&format!("send {port} {bytes}"));

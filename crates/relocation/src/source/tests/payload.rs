@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use spotlane_types::count::{ReceiveChunkLimit, RelocationLogicalLength};
+use spotlane_wire::checksum::Crc32c;
 use spotlane_wire::stream::{EnvelopeDecoder, EnvelopeHead, EnvelopeItem};
 
 use super::*;
@@ -71,6 +72,32 @@ fn a_chunk_inside_a_state_is_a_slice_of_it() {
         .iter()
         .filter(|chunk| inside.contains(&chunk.as_ptr()));
     assert_eq!(slices.count(), 5);
+}
+
+/// WR-43, WR-50: a checksum that was made before leads to the same stream, and one of something else to none.
+#[test]
+fn a_known_checksum_of_a_state_is_taken_over() {
+    let state = Bytes::from(
+        (0..200_000_u32)
+            .flat_map(u32::to_le_bytes)
+            .collect::<Vec<_>>(),
+    );
+    let capture = [ParticipantCapture {
+        state: Some(state.clone()),
+        queue: vec![QueuedWork::Record(Box::new(note("behind")))],
+        ..ParticipantCapture::default()
+    }];
+    let order = order(sizes(&RelocationSettings::default(), None));
+    let mut sum = Crc32c::default();
+    for half in state.chunks(state.len() / 2) {
+        let mut next = Crc32c::default();
+        next.update(half);
+        sum.append(&next);
+    }
+    let summed = Payload::encode_summed(&order, &capture, &[Some(sum)]).unwrap();
+    assert_eq!(summed, Payload::encode(&order, &capture).unwrap());
+    let other = Payload::encode_summed(&order, &capture, &[Some(Crc32c::default())]);
+    assert!(other.is_err());
 }
 
 /// RL-127, WR-42

@@ -102,6 +102,10 @@ fn memory_of_the_host_holds_the_stream_until_its_last_slice_is_gone() {
         }
     }
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "as the host's, which may have none"
+    )]
     fn reserve(bytes: u64) -> Option<Box<dyn StreamMemory>> {
         HELD.fetch_add(1, Ordering::Relaxed);
         Some(Box::new(Counted(vec![0; usize::try_from(bytes).unwrap()])))
@@ -128,7 +132,7 @@ fn memory_of_the_host_holds_the_stream_until_its_last_slice_is_gone() {
     let contents = contents(&prepare, &whole.unwrap()).unwrap();
     let state = contents.states[0].1.clone().unwrap();
     drop(contents);
-    assert_eq!(&state[..], &[7; 100_000]);
+    assert_eq!(state, vec![7; 100_000]);
     assert_eq!(HELD.load(Ordering::Relaxed), 1);
     drop(state);
     assert_eq!(HELD.load(Ordering::Relaxed), 0);
