@@ -47,3 +47,28 @@ pub(crate) fn record(reason: Reason, messages: u64, why: &dyn Display) {
         "zlink.message_flow"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counted::counted;
+
+    /// RL-330, RL-340: each drop is counted under the word of the contract for its cause.
+    #[test]
+    fn drops_are_counted_by_their_cause() {
+        let lines = counted(|| {
+            for kind in [
+                ErrorKind::Unavailable,
+                ErrorKind::ShuttingDown,
+                ErrorKind::DeadlineExceeded,
+            ] {
+                record(Reason::of(kind), 2, &"a test");
+            }
+        });
+        let line = |reason| format!("zlink.mesh_node.messages.dropped{{reason={reason}}} 2");
+        assert_eq!(
+            lines,
+            ["stale_target", "shutdown", "backpressure"].map(line)
+        );
+    }
+}

@@ -17,6 +17,8 @@ mod compute;
 mod context;
 mod control;
 mod core;
+#[cfg(test)]
+mod counted;
 mod create;
 mod creations;
 mod destroy;

@@ -118,6 +118,7 @@ async fn attempt(what: &'static str, step: impl Future<Output = Result<(), Error
     done.is_ok()
 }
 
+/// RL-327, RL-338
 fn report(core: &Core, outcome: Shutdown, started: Duration) {
     let took = core.clock.elapsed().saturating_sub(started);
     let label = match outcome {

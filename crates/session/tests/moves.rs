@@ -181,7 +181,7 @@ fn t_rel_28_no_route_update_in_time_closes_the_session() {
     );
 }
 
-/// T-REL-29, SES-7: a route update after the timeout is reported and changes nothing.
+/// T-REL-29, SES-7, RL-322: a route update after the timeout is reported and changes nothing.
 #[test]
 fn t_rel_29_a_route_update_after_the_timeout_only_warns() {
     let (mut session, _, seal) = sealed();

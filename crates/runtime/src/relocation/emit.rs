@@ -139,3 +139,27 @@ pub(super) fn bytes(mesh: &str, policy: &'static str, bytes: u64) {
     )
     .record(bytes as f64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counted::counted;
+
+    /// RL-320, RL-335: the fallback is counted, and nothing else that is reported.
+    #[test]
+    fn the_fallback_is_counted() {
+        let lines = counted(|| {
+            for diagnostic in [
+                Diagnostic::CutoverTimeout,
+                Diagnostic::LateCutover,
+                Diagnostic::LocationUpdateFailed,
+            ] {
+                diagnose(diagnostic);
+            }
+        });
+        assert_eq!(
+            lines,
+            ["zlink.relocation.cutover_timeout{unit_kind=actor} 1"]
+        );
+    }
+}

@@ -113,7 +113,8 @@ async fn life() {
     a.shutdown(None).await;
 }
 
-/// RL-325 to RL-328, RL-331 to RL-346, T-OBS-03: every metric and event of a life without faults, by name, with its labels and
+/// RL-325, RL-326, RL-327, RL-328, RL-331, RL-332, RL-333, RL-334, RL-336, RL-337, RL-338, RL-339, RL-340, RL-341, RL-342,
+/// RL-343, RL-344, RL-345, RL-346, T-OBS-03: every metric and event of a life without faults, by name, with its labels and
 /// level; and no id anywhere.
 #[test]
 fn a_life_reports_what_the_contract_lists_and_no_ids() {
