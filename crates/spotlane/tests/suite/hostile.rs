@@ -41,7 +41,7 @@ use spotlane_wire::relocation::RelocationObject;
 
 use crate::app::{Counter, Stores, add, host, text};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A peer that looks at nothing.
 struct Deaf;
@@ -55,7 +55,7 @@ impl Inbound for Deaf {
 }
 
 /// Time stands still for the one look at the store.
-struct Still;
+pub(crate) struct Still;
 
 impl Timing for Still {
     fn now(&self) -> Monotonic {
@@ -67,7 +67,7 @@ impl Timing for Still {
     }
 }
 
-fn rid(text: &str) -> NodeRid {
+pub(crate) fn rid(text: &str) -> NodeRid {
     NodeRid::new(text.as_bytes()).unwrap()
 }
 
@@ -97,7 +97,7 @@ fn descriptor() -> RouteMeshAdmission {
     }
 }
 
-async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
+pub(crate) async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
     let identity = NodeIdentity {
         rid: rid("evil"),
         descriptor: descriptor(),
@@ -119,7 +119,7 @@ async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
 }
 
 /// The real fence of the host, which any member of the mesh can read in the store.
-async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
+pub(crate) async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
     let repository = Repository::new(stores.location.clone(), Still);
     let until = Monotonic::from_origin(PATIENCE);
     let nodes = repository.discover(host.mesh_name(), until).await.unwrap();
