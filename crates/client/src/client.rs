@@ -14,6 +14,7 @@ use crate::dial::Dialer;
 use crate::endpoint::ConfigError;
 use crate::inbox::{Inbox, Shelf};
 use crate::random::Random;
+use crate::reconnects::Reconnects;
 use crate::settings::{ClientSettings, Diagnostics};
 use crate::task::{Outside, Task};
 use crate::tls::ClientTls;
@@ -32,6 +33,7 @@ struct Inner {
     _task: JoinSet<()>,
     diagnostics: Diagnostics,
     random: Random,
+    reconnects: Arc<Reconnects>,
 }
 
 /// What the task tells everybody.
@@ -60,6 +62,7 @@ impl Client {
             Diagnostics::Off => FlowRule::Skip,
             Diagnostics::Errors => FlowRule::Judge,
         };
+        let reconnects = Arc::new(Reconnects::new(settings.endpoint.scheme()));
         let dialer = Arc::new(Dialer {
             endpoint: settings.endpoint,
             tls,
@@ -77,6 +80,7 @@ impl Client {
             calls: Arc::clone(&calls),
             shelf: Arc::clone(&shelf),
             status: tell,
+            reconnects: Arc::clone(&reconnects),
         };
         let mut task = JoinSet::new();
         task.spawn(Task::new(settings.connector, dialer, outside).run());
@@ -86,6 +90,7 @@ impl Client {
             _task: task,
             diagnostics: settings.diagnostics,
             random,
+            reconnects,
         };
         let client = Self {
             inner: Arc::new(inner),
@@ -101,6 +106,11 @@ impl Client {
     /// Why the last connection ended; cleared by the next one (ST-175).
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.inner.status.borrow().close_reason
+    }
+
+    /// The attempts after losses so far (ST-176).
+    pub fn reconnects(&self) -> &Reconnects {
+        &self.inner.reconnects
     }
 
     /// Connects, or waits for the attempt that runs (ST-162).

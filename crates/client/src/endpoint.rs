@@ -27,6 +27,16 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The transport, as URLs and metrics write it.
+    pub const fn scheme(&self) -> &'static str {
+        match (self.target.is_some(), self.has_tls) {
+            (false, false) => "tcp",
+            (false, true) => "tls",
+            (true, false) => "ws",
+            (true, true) => "wss",
+        }
+    }
+
     /// As the `Host` header names it.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {

@@ -124,6 +124,17 @@ impl Inbox {
         self.first(|_| true).await.ok()
     }
 
+    /// The immediate mode of dispatch (ST-169): gives everything to `handle` as it comes, one after the other, until the
+    /// client is closed. What is taken this way waits for nobody; run it as a task of its own.
+    ///
+    /// # Cancel safety
+    /// Dropped, the next thing is still there; what `handle` was given is its own.
+    pub async fn dispatch(mut self, mut handle: impl AsyncFnMut(Incoming)) {
+        while let Some(incoming) = self.next().await {
+            handle(incoming).await;
+        }
+    }
+
     /// Takes what is there without waiting.
     pub fn try_next(&mut self) -> Option<Incoming> {
         self.shelf.take(&mut |_| true).ok().flatten()

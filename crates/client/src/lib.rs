@@ -27,6 +27,7 @@ mod dial;
 mod endpoint;
 mod inbox;
 mod random;
+mod reconnects;
 mod settings;
 mod task;
 mod tls;
@@ -34,6 +35,7 @@ mod tls;
 pub use client::Client;
 pub use endpoint::{ConfigError, Endpoint};
 pub use inbox::{Inbox, Incoming, WaitError};
+pub use reconnects::{ReconnectOutcome, ReconnectReason, Reconnects};
 pub use settings::{ClientSettings, Diagnostics};
 pub use spotlane_stream_proto::connector::{
     AttemptError, Compression, ConnectError, ConnectorState, Heartbeat, Push, Reconnect,

@@ -23,6 +23,7 @@ use crate::calls::{Call, Calls};
 use crate::client::Status;
 use crate::dial::{Dialer, Ready};
 use crate::inbox::{Incoming, Shelf};
+use crate::reconnects::{Progress, ReconnectOutcome, Reconnects};
 
 /// Bytes that wait for the socket before no more calls are taken.
 const OUTPUT_HIGH: usize = 65_536;
@@ -35,6 +36,7 @@ pub(crate) struct Outside {
     pub(crate) calls: Arc<Calls>,
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) status: watch::Sender<Status>,
+    pub(crate) reconnects: Arc<Reconnects>,
 }
 
 impl Drop for Outside {
@@ -73,6 +75,14 @@ pub(crate) struct Task {
     waiting: BTreeMap<CallId, Waiting>,
     closing: Vec<oneshot::Sender<()>>,
     sleep: Pin<Box<Sleep>>,
+    progress: Progress,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let counts = &self.outside.reconnects;
+        self.progress.abandoned(ReconnectOutcome::Shutdown, counts);
+    }
 }
 
 impl Task {
@@ -88,6 +98,7 @@ impl Task {
             waiting: BTreeMap::new(),
             closing: Vec::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            progress: Progress::default(),
         }
     }
 
@@ -166,6 +177,7 @@ impl Task {
         match call {
             Call::Connect(ended) => {
                 let call = self.outside.calls.fresh();
+                self.progress.requested();
                 self.waiting.insert(call, Waiting::Connect(ended));
                 self.event(ConnectorEvent::Connect(call));
             }
@@ -235,6 +247,8 @@ impl Task {
             }
             Err(error) => Err(error),
         };
+        let ended = result.as_ref().map(|()| ());
+        self.progress.attempted(ended, &self.outside.reconnects);
         self.event(ConnectorEvent::Attempted {
             link: generation,
             result,
@@ -294,6 +308,7 @@ impl Task {
             match effect {
                 ConnectorEffect::Attempt(link) => {
                     let dialing = Box::pin(Arc::clone(&self.dialer).dial());
+                    self.progress.attempt();
                     self.dialing = Some((link, dialing));
                 }
                 ConnectorEffect::Abandon(link) => {
@@ -303,6 +318,11 @@ impl Task {
                         .is_some_and(|(dialing, _)| *dialing == link)
                     {
                         self.dialing = None;
+                        let outcome = match self.machine.state() {
+                            ConnectorState::Closed => ReconnectOutcome::Shutdown,
+                            _ => ReconnectOutcome::Cancelled,
+                        };
+                        self.progress.abandoned(outcome, &self.outside.reconnects);
                     }
                 }
                 ConnectorEffect::Write(bytes) => {
@@ -338,6 +358,7 @@ impl Task {
                     self.outside.shelf.put(Incoming::State(state));
                 }
                 ConnectorEffect::Disconnected(reason) => {
+                    self.progress.lost();
                     self.outside.shelf.put(Incoming::Disconnected(reason));
                 }
                 ConnectorEffect::Stray(error) => self.outside.shelf.put(Incoming::Error(error)),

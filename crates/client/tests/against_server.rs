@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use spotlane_client::{
     Client, ClientSettings, ClientTls, CloseReason, ConnectError, ConnectorState, Diagnostics,
-    Heartbeat, Inbox, Incoming, Name, Payload, Reconnect, RequestError, WaitError,
+    Heartbeat, Inbox, Incoming, Name, Payload, Reconnect, ReconnectOutcome, ReconnectReason,
+    RequestError, WaitError,
 };
 use spotlane_lane::{Engine, JobQueue, JobQueueSettings, Monotonic};
 use spotlane_stream::{
@@ -123,7 +124,7 @@ async fn state(inbox: &mut Inbox, wanted: ConnectorState) {
     }
 }
 
-/// ST-T13, ST-129, ST-133, ST-134
+/// ST-T13, ST-121, ST-129, ST-133, ST-134, ST-136, ST-178
 #[tokio::test(flavor = "multi_thread")]
 async fn every_transport_carries_requests_errors_and_pushes() {
     for scheme in ["tcp", "tls", "ws", "wss"] {
@@ -172,7 +173,7 @@ async fn a_certificate_of_somebody_else_is_refused_unless_that_is_switched_off()
     client.connect().await.unwrap();
 }
 
-/// ST-166, ST-167
+/// ST-166, ST-167, ST-179
 #[tokio::test(flavor = "multi_thread")]
 async fn many_requests_at_once_get_their_own_answers() {
     let rig = Rig::start("tcp").await;
@@ -193,11 +194,11 @@ async fn many_requests_at_once_get_their_own_answers() {
     }
 }
 
-/// ST-165, ST-167
+/// ST-165, ST-167, ST-177: the error of a call is no event
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_without_answer_ends_in_time_and_harms_nothing() {
     let rig = Rig::start("tcp").await;
-    let (client, _inbox) = rig.client().await;
+    let (client, mut inbox) = rig.client().await;
     let short = Some(Duration::from_millis(50));
     let late = client
         .request_with(name("silent"), Payload::json(""), None, short)
@@ -215,6 +216,9 @@ async fn a_request_without_answer_ends_in_time_and_harms_nothing() {
             .await
             .is_ok()
     );
+    while let Some(incoming) = inbox.try_next() {
+        assert!(!matches!(incoming, Incoming::Error(_)), "{incoming:?}");
+    }
 }
 
 /// ST-160, ST-161, ST-163, SB-64
@@ -285,7 +289,75 @@ async fn ended_by_silence(beat: Heartbeat) {
     );
 }
 
-/// ST-170, ST-173
+/// ST-176: a loss, attempts that find nobody, and one that the application asks for
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_after_a_loss_are_counted_by_outcome_and_reason() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let again = Reconnect {
+        delay: Duration::from_millis(1),
+        ..Reconnect::DEFAULT
+    };
+    let endpoint = format!("tcp://{address}").parse().unwrap();
+    let settings = ClientSettings::new(endpoint).reconnect(Some(again));
+    let (client, mut inbox) = Client::new(settings).unwrap();
+    let (connected, accepted) = tokio::join!(client.connect(), listener.accept());
+    connected.unwrap();
+    assert_eq!(client.reconnects().total(), 0, "the first is none");
+    drop((accepted, listener));
+    disconnected(&mut inbox).await;
+    state(&mut inbox, ConnectorState::Disconnected).await;
+    let count = |outcome, reason| client.reconnects().count(outcome, reason);
+    let failed = ReconnectOutcome::Failed;
+    assert_eq!(count(failed, ReconnectReason::TransportClosed), 1);
+    assert_eq!(
+        count(failed, ReconnectReason::ConnectFailed),
+        2,
+        "three in all"
+    );
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    let (connected, accepted) = tokio::join!(client.connect(), listener.accept());
+    connected.unwrap();
+    let connected = ReconnectOutcome::Connected;
+    assert_eq!(count(connected, ReconnectReason::Requested), 1);
+    assert_eq!(client.reconnects().total(), 4);
+    drop(accepted);
+}
+
+/// ST-169: everything is handled as it comes, and nothing waits
+#[tokio::test(flavor = "multi_thread")]
+async fn immediate_dispatch_handles_pushes_as_they_come() {
+    let rig = Rig::start("tcp").await;
+    let (client, inbox) = rig.client().await;
+    let (seen, mut pushes) = tokio::sync::mpsc::channel(64);
+    let dispatch = tokio::spawn(inbox.dispatch(async move |incoming| {
+        if let Incoming::Push(push) = incoming {
+            seen.send(push.payload.bytes).await.unwrap();
+        }
+    }));
+    for number in 0..20 {
+        let payload = Payload::json(number.to_string());
+        client.send(name("push"), payload).await.unwrap();
+        assert_eq!(pushes.recv().await.unwrap(), number.to_string());
+    }
+    client.close().await;
+    dispatch.await.unwrap();
+}
+
+/// ST-128: a payload at the client's bound is above the server's, because the header counts there
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_near_the_bound_does_not_fit_a_server() {
+    let rig = Rig::start("tcp").await;
+    let (client, mut inbox) = rig.client().await;
+    let fits = Payload::json("x".repeat(65_000));
+    assert_eq!(client.request(name("echo"), fits.clone()).await, Ok(fits));
+    let full = Payload::json("x".repeat(65_536));
+    let ended = client.request(name("echo"), full).await;
+    assert_eq!(ended, Err(RequestError::Disconnected));
+    assert_eq!(disconnected(&mut inbox).await, CloseReason::TransportError);
+}
+
+/// ST-169, ST-170, ST-173
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_has_to_take_anything_for_the_connection_to_stay() {
     let rig = Rig::start("tcp").await;

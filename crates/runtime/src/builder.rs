@@ -234,6 +234,7 @@ impl HostBuilder {
         let mesh = self
             .mesh
             .ok_or_else(|| missing("the mesh", "call mesh(name)"))?;
+        // SB-5: a host without a store has no Actors, and no session that could bind one.
         let store = self.location_store;
         let store = store.ok_or_else(|| missing("the location store", "call location_store"))?;
         let runtime = Handle::try_current()

@@ -14,7 +14,7 @@ use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::handlers::BoxFuture;
-use crate::message::{Message, Origin, Outcome, ReplyTo};
+use crate::message::{Message, Origin, Outcome, ReplyTo, application_name};
 use crate::payload::{FromPayload, IntoPayload, Payload};
 use crate::remote;
 use crate::resolve::{self, Place};
@@ -91,7 +91,7 @@ impl ActorHandle {
         let parts = self.id.clone().and_then(|id| {
             Ok(Parts {
                 id,
-                name: PacketName::new(name)?,
+                name: application_name(name)?,
                 payload: message.into_payload()?,
             })
         });

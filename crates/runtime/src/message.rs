@@ -17,6 +17,18 @@ use crate::error::Error;
 use crate::payload::Payload;
 use crate::registry::Wants;
 
+/// The name of a message of an application. Names of the framework are refused (SB-39).
+pub(crate) fn application_name(name: &str) -> Result<PacketName, Error> {
+    if name.starts_with(RESERVED) {
+        let text = format!("the name {name:?} begins with {RESERVED:?}; choose another");
+        return Err(Error::invalid(text));
+    }
+    Ok(PacketName::new(name)?)
+}
+
+/// What names of the framework begin with.
+const RESERVED: &str = "$zlink.";
+
 /// How a request ends: exactly one of these, once (EX-269).
 pub(crate) type Outcome = Result<Payload, Error>;
 

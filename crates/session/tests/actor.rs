@@ -168,7 +168,7 @@ fn t_bnd_05_push_and_close_need_a_binding_and_then_succeed() {
     );
 }
 
-/// SB-50, SB-51
+/// EX-371, SB-50, SB-51
 #[test]
 fn t_bnd_11_the_new_session_is_registered_and_answered_before_the_old_one_is_told() {
     let mut machine = at_owner("ann");
@@ -220,6 +220,35 @@ fn t_bnd_12_a_relay_of_the_retired_session_is_refused_and_changes_nothing() {
         .judge_relay(&peer("gate-2"), &tail(&two, 1, 5))
         .unwrap();
     assert_eq!(current.sequence().get(), 5, "a gap is no error");
+}
+
+/// SB-34, SB-33: what a former owner has sent on is judged by session and number, whoever the hop is
+#[test]
+fn a_relay_that_was_followed_is_judged_as_any_other() {
+    let mut machine = at_owner("ann");
+    let one = identity("gate", "one");
+    assert!(machine.judge_followed_relay(&tail(&one, 6, 1)).is_err());
+    on(&mut machine, active(&one, 6));
+    let current = machine.judge_followed_relay(&tail(&one, 6, 4)).unwrap();
+    assert_eq!(current.sequence().get(), 4);
+    assert!(machine.judge_followed_relay(&tail(&one, 5, 5)).is_err());
+    on(&mut machine, active(&identity("gate-2", "two"), 1));
+    assert!(machine.judge_followed_relay(&tail(&one, 6, 5)).is_err());
+}
+
+/// SB-65: what came with the Actor ends when its session has left on the way, and nothing that was bound since
+#[test]
+fn a_session_that_left_on_the_way_ends_what_was_carried_and_nothing_else() {
+    let one = identity("gate", "one");
+    let mut machine = at_owner("ann");
+    on(&mut machine, active(&one, 6));
+    machine.end_carried(&id(&one, 5));
+    assert_eq!(machine.identity(), Some(id(&one, 6)));
+    machine.end_carried(&id(&one, 6));
+    assert_eq!(machine.session(), None);
+    // A bind that it overtook is late.
+    let late = on(&mut machine, active(&one, 6));
+    assert_eq!(late, [answer(6, Err(BindRefusal::Superseded))]);
 }
 
 /// SB-26, SB-51

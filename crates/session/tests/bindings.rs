@@ -72,7 +72,7 @@ fn a_bind_is_one_request_and_appears_with_its_answer() {
     assert!(matches!(pushed[..], [SessionEffect::DeliverPush { .. }]));
 }
 
-/// SB-2, SB-11, SB-13
+/// SB-6, SB-2, SB-11, SB-13
 #[test]
 fn t_bnd_02_two_actors_have_routes_and_tokens_of_their_own() {
     let mut session = Session::new();

@@ -68,7 +68,7 @@ fn t_ses_01_the_route_follows_the_move_and_the_identity_stays() {
     );
 }
 
-/// SES-3, SB-86, SB-87
+/// EX-178, SES-3, SB-86, SB-87
 #[test]
 fn t_ses_02_held_messages_go_first_in_order_and_once() {
     let (mut session, ann, seal) = sealed();
@@ -218,7 +218,7 @@ fn t_ses_06_after_the_boundary_nothing_but_the_seal_timeout_helps() {
     assert!(!session.wait(1).is_empty());
 }
 
-/// SB-80, WR-55
+/// SB-84, SB-80, WR-55
 #[test]
 fn t_ses_07_the_answer_repeats_the_identity_and_nothing_else() {
     let (mut session, _, seal) = sealed();

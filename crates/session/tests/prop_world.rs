@@ -481,7 +481,7 @@ fn gate_of(peer: &spotlane_session::Peer) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_048) })]
 
-    /// SB-2, SB-33, SB-38, SB-50, SB-62, SB-87
+    /// SB-2, SB-33, SB-38, SB-50, SB-62, SB-87, EX-179
     #[test]
     fn whatever_happens_the_promises_of_a_binding_hold(
         steps in proptest::collection::vec(step(), 1..160)

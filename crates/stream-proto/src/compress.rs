@@ -1,4 +1,4 @@
-//! The compressed form of a payload (section 5 of the stream contract).
+//! The compressed form of a payload (section 5 of the stream contract, ST-122).
 
 use bytes::{BufMut, Bytes, BytesMut};
 

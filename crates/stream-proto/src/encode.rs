@@ -1,4 +1,4 @@
-//! From frames to bytes: one pass, one form for one value (ST-112).
+//! From frames to bytes: one pass, one form for one value (ST-112), which is the recorded one (ST-111).
 
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -70,6 +70,23 @@ impl Name {
         Ok(Self(Bytes::copy_from_slice(name.as_bytes())))
     }
 
+    /// The default name of a packet whose payload is a `T`: the name of the type, without its path and parameters (ST-107).
+    ///
+    /// ```
+    /// struct Login;
+    /// assert_eq!(spotlane_stream_proto::Name::of_type::<Login>()?.as_str(), "Login");
+    /// # Ok::<(), spotlane_stream_proto::ValueError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name of the type is longer than 255 bytes.
+    pub fn of_type<T: ?Sized>() -> Result<Self, ValueError> {
+        let path = core::any::type_name::<T>();
+        let path = path.split('<').next().unwrap_or(path);
+        let name = path.rsplit("::").next().unwrap_or(path);
+        Self::application(name)
+    }
+
     /// Takes bytes whose length the header has bounded.
     pub(crate) fn received(name: Bytes) -> Option<Self> {
         let text = core::str::from_utf8(&name).ok()?;
@@ -234,5 +251,20 @@ const fn hex_digit(digit: u8) -> u8 {
 impl core::fmt::Debug for Flow {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Flow({}, {:?})", self.id(), self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ST-107
+    #[test]
+    fn the_default_name_is_that_of_the_type() {
+        struct Move<T>(core::marker::PhantomData<T>);
+        let plain = Name::of_type::<ValueError>().unwrap();
+        assert_eq!(plain.as_str(), "ValueError");
+        let with = Name::of_type::<Move<Vec<u8>>>().unwrap();
+        assert_eq!(with.as_str(), "Move");
     }
 }

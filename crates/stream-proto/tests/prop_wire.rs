@@ -167,7 +167,7 @@ proptest! {
         }
     }
 
-    /// ST-T5, ST-122, ST-124
+    /// ST-121, ST-T5, ST-122, ST-124
     #[test]
     fn a_payload_survives_compression(
         pattern in proptest::collection::vec(any::<u8>(), 0..40), times in 0_usize..2_000

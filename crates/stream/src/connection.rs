@@ -1,6 +1,6 @@
 //! The task of one connection: bytes, frames, permits, timers, and the end.
 //!
-//! One task, which holds a few hundred bytes while nothing happens. It never runs a callback (ST-139):
+//! One task, which holds a few hundred bytes while nothing happens, and goes on while a callback waits (EX-153). It never runs a callback (ST-139):
 //! packets go to the session's lane, under a permit of the host that is taken before they are (ST-140).
 
 use std::collections::VecDeque;
@@ -251,7 +251,8 @@ impl<H: SessionHandler> Connection<H> {
         }
     }
 
-    /// The transport is gone: the actors are told, then the application, last (ST-144, ST-159).
+    /// The transport is gone: the actors are told, then the application, last (ST-144, ST-159). Whatever completes later
+    /// finds a closed outbox and a session that is over (ST-156).
     fn gone(&mut self, reason: CloseReason) {
         self.ending = Ending::Gone(reason);
         self.output = BytesMut::new();

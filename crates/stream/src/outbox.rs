@@ -1,4 +1,4 @@
-//! What waits to be written to one client: bounded by bytes, and waited for in order (ST-149).
+//! What waits to be written to one client: whole frames (ST-179), bounded by bytes, and waited for in order (ST-149).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -52,6 +52,25 @@ async fn callbacks_come_in_order_from_connected_to_disconnected() {
     assert_eq!(log[200], "note 199");
 }
 
+/// ST-135, ST-143: each connection has an id of its own, and its handler what the packet says
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_told_apart_and_handlers_get_what_a_packet_says() {
+    let rig = Rig::start(TCP).await;
+    let mut clients = [rig.connect().await, rig.connect().await];
+    for (number, client) in (1..).zip(&mut clients) {
+        client.request(number, "echo", "what").await;
+        assert_eq!(client.response().await, (number, "what".to_owned()));
+        client.send("note", "no answer").await;
+    }
+    rig.log.wait("note no answer").await;
+    let sessions = rig.server.sessions();
+    assert_eq!(sessions.len(), 2);
+    assert_ne!(sessions[0].rid(), sessions[1].rid());
+    for session in &sessions {
+        assert!(rig.server.session(session.rid()).is_some());
+    }
+}
+
 /// ST-102, ST-147
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_answered_wherever_its_bytes_are_cut() {
@@ -64,7 +83,7 @@ async fn a_request_is_answered_wherever_its_bytes_are_cut() {
     assert_eq!(client.response().await, (9, "cut".to_owned()));
 }
 
-/// ST-147, ST-148
+/// EX-280, ST-143, ST-147, ST-148
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_handler_answers_a_request_once_and_the_connection_stays() {
     let rig = Rig::start(TCP).await;
@@ -214,7 +233,7 @@ async fn a_ping_is_answered_while_all_handlers_wait() {
     rig.gate.add_permits(1);
 }
 
-/// ST-139
+/// ST-141, ST-139
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_waits_in_the_socket_of_its_own_connection() {
     let rig = Rig::start(TCP).await;

@@ -30,7 +30,7 @@ use crate::cell::Work;
 use crate::core::Core;
 use crate::error::Error;
 use crate::inbound::{redispatch, send_reply};
-use crate::message::ReplyTo;
+use crate::message::{ReplyTo, application_name};
 use crate::payload::IntoPayload;
 use crate::session::{bindings, follow, to_node};
 use crate::slots::{Slot, Unit};
@@ -430,7 +430,7 @@ impl<'a> BoundSession<'a> {
     /// # Errors
     /// `InvalidOperation`: no session is bound; the same call succeeds after a bind (SB-74).
     pub fn send(&self, name: &str, message: impl IntoPayload) -> Result<(), Error> {
-        let name = PacketName::new(name)?;
+        let name = application_name(name)?;
         let push = self.unit.session.push(name, message.into_payload()?)?;
         to_node(self.core, &push.to.node_rid, Record::from(push.record));
         Ok(())

@@ -118,7 +118,8 @@ impl Sessions {
     }
 }
 
-/// Sends a control record about a binding to its node, which may be this one. A full queue is waited for (SB-56).
+/// Sends a control record about a binding to its node, which may be this one. A full queue is waited for (SB-56); here
+/// and there it comes before what waits for the Actor (SB-36).
 pub(crate) fn to_node(core: &Arc<Core>, node: &NodeRid, record: Record) {
     if *node == core.identity.rid {
         return take_here(core, record);

@@ -6,10 +6,11 @@ use spotlane_mesh::{PeerLink, ReplyHandle};
 use spotlane_relocation::source::SourceEvent;
 use spotlane_session::{Peer, SessionOwner};
 use spotlane_types::count::HopCount;
-use spotlane_types::id::OwnerId;
+use spotlane_types::generation::NodeGeneration;
+use spotlane_types::id::{NodeRid, OwnerId};
 use spotlane_wire::Record;
 use spotlane_wire::command::session::BoundSessionBind;
-use spotlane_wire::reference::BindingTransition;
+use spotlane_wire::reference::{BindingTransition, SessionRouteUpdate};
 
 use crate::core::Core;
 use crate::error::Error;
@@ -56,6 +57,11 @@ pub(crate) fn take_here(core: &Arc<Core>, record: Record) {
 
 fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
     let sessions = &core.sessions;
+    if !speaks_for_itself(&peer, &record) {
+        // SB-4: who sent it is judged here and nowhere else.
+        tracing::debug!(target: "spotlane::runtime::session", peer = %peer.node_rid, "a record speaks for another node");
+        return;
+    }
     match record {
         Record::BoundSessionSend(push) => {
             if let Some(actors) = sessions.of_binding(push.expected_binding_generation) {
@@ -92,6 +98,45 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
             }
         }
         _ => {}
+    }
+}
+
+/// SB-4: whether the peer is the one that the record says it comes from.
+fn speaks_for_itself(peer: &Peer, record: &Record) -> bool {
+    let is =
+        |rid: &NodeRid, run: NodeGeneration| peer.node_rid == *rid && peer.node_generation == run;
+    match record {
+        Record::BoundSessionSend(push) => {
+            let actor = &push.actor;
+            is(&actor.target_node_rid, actor.target_node_generation)
+        }
+        Record::SessionRelocationSeal(seal) => {
+            let coordinator = &seal.coordinator;
+            is(
+                &coordinator.coordinator_node_rid,
+                coordinator.coordinator_node_generation,
+            )
+        }
+        Record::SessionRelocationSealed(sealed) => is(
+            &sealed.session_owner_node_rid,
+            sealed.session_owner_node_generation,
+        ),
+        Record::SessionRelocationRoute(update) => match &update.route {
+            SessionRouteUpdate::Commit {
+                target_node_rid,
+                target_node_generation,
+                ..
+            } => is(target_node_rid, *target_node_generation),
+            SessionRouteUpdate::Abort { .. } => {
+                let coordinator = &update.coordinator;
+                is(
+                    &coordinator.coordinator_node_rid,
+                    coordinator.coordinator_node_generation,
+                )
+            }
+        },
+        // SB-52: the session itself compares its sender.
+        _ => true,
     }
 }
 

@@ -88,6 +88,7 @@ impl Host {
             Place::There(tenure) => *tenure,
             Place::Moving(_) => return Err(Error::unavailable("the actor is being moved")),
         };
+        let asked = tenure.clone();
         let route = ActorRoute {
             mesh_name: core.identity.mesh.clone(),
             node_rid: tenure.node_rid,
@@ -102,7 +103,12 @@ impl Host {
             actor_id: actor.id().clone(),
             object_generation: actor.generation(),
         };
-        actors.bind(reference, route).await.map_err(bind_error)
+        let bound = actors.bind(reference, route).await;
+        bound.map_err(|error| {
+            // RL-167: the next call looks again; this one is never sent elsewhere (SB-20).
+            core.forget_route(&asked);
+            bind_error(error)
+        })
     }
 }
 

@@ -85,7 +85,7 @@ impl ActorBinding {
         })
     }
 
-    /// SB-22, SB-50: registered completely, then the answer, then the news for the one before.
+    /// SB-22, SB-50, SB-58, EX-371: registered completely, then the answer, then the news for the one before.
     fn register(
         &mut self,
         correlation: Correlation,

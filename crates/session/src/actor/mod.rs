@@ -79,6 +79,7 @@ impl Tenure {
 pub struct ActorBinding {
     tenure: Tenure,
     seal_timeout: Duration,
+    /// SB-2: one session at most.
     registered: Option<Registered>,
     /// The last identity that ended or was refused as late, so that it does not come back.
     ended: Option<BindingIdentity>,

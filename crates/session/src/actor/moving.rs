@@ -145,7 +145,7 @@ impl ActorBinding {
         }
     }
 
-    /// SB-82, RL-358: an abort for every 42, answered or not.
+    /// SB-82, RL-358: an abort for every 42, answered or not. Past the boundary nobody comes here (SB-83).
     pub(super) fn move_aborted(&mut self, out: &mut Effects) {
         let seal = match core::mem::replace(&mut self.moving, Moving::Settled) {
             Moving::Sealing(sealing) => sealing.seal,

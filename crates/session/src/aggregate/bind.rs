@@ -105,7 +105,7 @@ impl SessionBindingAggregate {
                     last_move: None,
                 };
                 let view = bound.view();
-                // SB-23: from here on relay, push and seal are judged by the new binding.
+                // SB-23, EX-371: from here on relay, push and seal are judged by the new binding.
                 self.slots.insert(actor_id, Slot::Bound(bound));
                 out.push(SessionEffect::BindEnded {
                     call: asked.call,

@@ -230,7 +230,8 @@ impl SessionBindingAggregate {
         self.leave(now, out);
     }
 
-    /// SB-60: the snapshot is taken, and everybody in it is told once.
+    /// SB-60, EX-309: the snapshot is taken, and everybody in it is told once. It says nothing of a move that is under way
+    /// (SB-91).
     pub(super) fn leave(&mut self, now: Monotonic, out: &mut Effects) {
         let deadline = now.after(self.times.lifecycle_deadline);
         let mut notices = BTreeMap::new();

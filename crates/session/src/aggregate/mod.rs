@@ -75,6 +75,7 @@ pub struct SessionBindingAggregate {
     identity: SessionIdentity,
     times: SessionTimes,
     stage: Stage,
+    /// SB-2: any number of Actors, each with its own route.
     slots: BTreeMap<ActorId, Slot>,
     /// SB-32: the number of the next record that is accepted for relay.
     next_sequence: u64,

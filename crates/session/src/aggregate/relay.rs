@@ -144,7 +144,7 @@ impl SessionBindingAggregate {
             match standing(&sealed.bound, &push) {
                 // SES-3, RL-350: held until the update says whose tenure it is.
                 Standing::LaterTenure => return sealed.held.push_back(Held::Push(push)),
-                // SES-8
+                // SES-8, SB-89
                 Standing::Current | Standing::Stale => {}
             }
         }

@@ -17,7 +17,7 @@ use crate::effect::{CloseCause, Diagnostic, Ignored, SessionEffect};
 use crate::identity::{ActorRoute, Peer, SessionIdentity};
 
 impl SessionBindingAggregate {
-    /// SES-1, SES-2
+    /// SES-1, SES-2; one binding and nothing else of the session (EX-178)
     pub(super) fn seal(&mut self, now: Monotonic, seal: SessionRelocationSeal, out: &mut Effects) {
         let actor_id = seal.actor.actor.actor_id.clone();
         if seal.sender_role != RelocationRole::Source {

@@ -45,7 +45,7 @@ use spotlane_wire::relocation::RelocationObject;
 
 use crate::app::{Counter, Stores, add, host, text};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A peer that looks at nothing.
 struct Deaf;
@@ -80,7 +80,7 @@ pub(crate) fn until() -> Monotonic {
     Monotonic::from_origin(PATIENCE)
 }
 
-fn rid(text: &str) -> NodeRid {
+pub(crate) fn rid(text: &str) -> NodeRid {
     NodeRid::new(text.as_bytes()).unwrap()
 }
 

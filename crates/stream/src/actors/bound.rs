@@ -7,7 +7,7 @@ use spotlane_wire::reference::ActorRef;
 use thiserror::Error;
 
 use super::convert::to_message;
-use super::{Call, RelayCall, SessionActors};
+use super::{Call, Hold, RelayCall, SessionActors};
 use crate::handler::Packet;
 use crate::session::Replier;
 
@@ -47,7 +47,8 @@ impl SessionActor {
     }
 
     /// Sends a packet on to the Actor, with the right to answer it (SB-30, SB-31). Completes when it
-    /// was taken for sending, or is held while the Actor moves.
+    /// was taken for sending, or is held while the Actor moves; when much is held already, with the end of
+    /// the hold.
     ///
     /// # Errors
     /// The binding ended, or the packet does not fit a record.
@@ -73,10 +74,13 @@ impl SessionActor {
     ) -> Result<(), RelayFailure> {
         let token: BindingToken = self.bound.token.clone();
         let actor_id = self.bound.actor.actor_id.clone();
+        let bytes = message.payload.payload.as_bytes().len();
         let (call, accepted) = self.actors.call(|accepted| {
             Call::Relay(RelayCall {
                 accepted: Some(accepted),
                 replier,
+                bytes,
+                hold: Hold::No,
             })
         });
         self.actors.on(SessionEvent::Relay {

@@ -66,7 +66,13 @@ struct State {
     carrying: Carrying,
     calls: BTreeMap<CallId, Call>,
     next_call: u64,
+    /// Payload bytes that are held while Actors move.
+    held: usize,
 }
+
+/// So much of one session is held with its calls complete. Nothing is refused beyond (SB-86): the call completes with the
+/// release, so that its lane and then its socket make the client wait (ST-140).
+const HELD_AHEAD: usize = 1 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carrying {
@@ -83,6 +89,39 @@ enum Call {
 struct RelayCall {
     accepted: Option<oneshot::Sender<Result<(), RelayError>>>,
     replier: Option<Replier>,
+    bytes: usize,
+    hold: Hold,
+}
+
+/// Whether a relay waits for the end of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    No,
+    Yes,
+}
+
+impl State {
+    /// Takes the call that an effect ends.
+    fn take(&mut self, call: CallId) -> Option<Call> {
+        let call = self.calls.remove(&call)?;
+        if let Call::Relay(relay) = &call
+            && relay.hold == Hold::Yes
+        {
+            self.held = self.held.saturating_sub(relay.bytes);
+        }
+        Some(call)
+    }
+
+    /// EX-264: the hold took the message, so the call is complete and the session's lane is free; its reply is still to
+    /// come.
+    fn hold(&mut self, call: CallId) -> Option<oneshot::Sender<Result<(), RelayError>>> {
+        let Some(Call::Relay(relay)) = self.calls.get_mut(&call) else {
+            return None;
+        };
+        relay.hold = Hold::Yes;
+        self.held = self.held.saturating_add(relay.bytes);
+        (self.held <= HELD_AHEAD).then(|| relay.accepted.take())?
+    }
 }
 
 impl SessionActors {
@@ -111,6 +150,7 @@ impl SessionActors {
             carrying: Carrying::Nobody,
             calls: BTreeMap::new(),
             next_call: 1,
+            held: 0,
         };
         Self {
             inner: Arc::new(Inner {
@@ -258,7 +298,7 @@ impl SessionActors {
         }
         let mut state = self.lock();
         while let Some(effect) = state.effects.pop_front() {
-            let call = effect_call(&effect).and_then(|call| state.calls.remove(&call));
+            let call = effect_call(&effect).and_then(|call| state.take(call));
             drop(state);
             self.carry_out(effect, call);
             state = self.lock();
@@ -391,15 +431,8 @@ impl SessionActors {
         }
     }
 
-    /// EX-264: the hold took the message, so the call is complete and the session's lane is free; its
-    /// reply is still to come.
     fn held(&self, call: CallId) {
-        let mut state = self.lock();
-        let accepted = match state.calls.get_mut(&call) {
-            Some(Call::Relay(relay)) => relay.accepted.take(),
-            _ => None,
-        };
-        drop(state);
+        let accepted = self.lock().hold(call);
         if let Some(accepted) = accepted {
             drop(accepted.send(Ok(())));
         }

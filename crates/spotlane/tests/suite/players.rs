@@ -1,0 +1,428 @@
+//! The application of the session tests: Actors that talk to their clients, a gate that binds them, and clients by hand
+//! over TCP and WebSocket.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use spotlane::HostBuilder;
+use spotlane::prelude::*;
+use spotlane::session::{
+    HandlerFailure, Packet, Session, SessionActor, SessionHandler, SessionStream, StreamSettings,
+    Transport,
+};
+use spotlane_session::ActorRoute;
+use spotlane_stream_proto::ws::{self, Mask, Side};
+use spotlane_stream_proto::{
+    Carrier, Control, Extras, FlowRule, Frame, Name, Sequence, SizeBound, Step, to_bytes,
+};
+use spotlane_wire::reference::ActorRef as WireActorRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::app::{Stores, settings};
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What the players of a test have in common.
+#[derive(Clone, Default)]
+pub(crate) struct Game {
+    /// How often a player was told that its session has left.
+    pub(crate) left: Arc<AtomicU64>,
+    /// Makes that callback panic, once.
+    pub(crate) panics: Arc<AtomicBool>,
+    /// `wait` has begun.
+    pub(crate) began: Arc<Notify>,
+    /// Lets `wait` go on.
+    pub(crate) go_on: Arc<Notify>,
+}
+
+impl Game {
+    /// Waits until so many players were told.
+    pub(crate) async fn left(&self, count: u64) {
+        until(|| self.left.load(Ordering::SeqCst) >= count).await;
+        assert_eq!(self.left.load(Ordering::SeqCst), count);
+    }
+}
+
+/// Waits for something that others bring about.
+pub(crate) async fn until(there: impl Fn() -> bool) {
+    let wait = async {
+        while !there() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("in time");
+}
+
+/// An Actor that notes what its client says, and talks back.
+#[derive(Default)]
+pub(crate) struct Player {
+    notes: Vec<String>,
+    game: Game,
+}
+
+fn text(payload: &Payload) -> String {
+    String::from_utf8_lossy(payload.as_bytes()).into_owned()
+}
+
+impl Player {
+    async fn note(&mut self, _: &mut Context, payload: Payload) -> String {
+        self.notes.push(text(&payload));
+        self.notes.join(",")
+    }
+
+    async fn count(&mut self, _: &mut Context, _: Payload) -> String {
+        self.notes.len().to_string()
+    }
+
+    async fn place(&mut self, context: &mut Context, _: Payload) -> String {
+        String::from_utf8_lossy(context.node().as_bytes()).into_owned()
+    }
+
+    async fn join(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
+        let node = spotlane::id::NodeRid::new(payload.as_bytes())?;
+        context.join_entry_spot().to(&node).defer()
+    }
+
+    async fn tell(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
+        context.bound_session().send("told", payload)
+    }
+
+    async fn kick(&mut self, context: &mut Context, _: Payload) -> Result<(), Error> {
+        context.bound_session().close()
+    }
+
+    async fn wait(&mut self, _: &mut Context, _: Payload) {
+        self.game.began.notify_one();
+        self.game.go_on.notified().await;
+    }
+}
+
+impl Actor for Player {
+    const TYPE: &'static str = "player";
+
+    fn configure(handlers: &mut Handlers<Self>) {
+        handlers
+            .request("note", Self::note)
+            .send("jot", Self::note)
+            .request("count", Self::count)
+            .request("place", Self::place)
+            .request("tell", Self::tell)
+            .request("join", Self::join)
+            .request("kick", Self::kick)
+            .request("wait", Self::wait);
+    }
+
+    async fn on_disconnected(&mut self, context: &mut Context) {
+        self.notes.push("left".to_owned());
+        self.game.left.fetch_add(1, Ordering::SeqCst);
+        // SB-61: the binding stands until this has ended. A client that is still there hears of it.
+        drop(context.bound_session().send("farewell", Payload::empty()));
+        assert!(!self.game.panics.swap(false, Ordering::SeqCst), "as asked");
+    }
+}
+
+pub(crate) struct Notes;
+
+impl Adapter<Player> for Notes {
+    async fn capture(&self, player: &mut Player) -> Result<Bytes, Error> {
+        Ok(Bytes::from(player.notes.join(",")))
+    }
+
+    async fn restore(&self, player: &mut Player, state: Bytes) -> Result<(), Error> {
+        let text = String::from_utf8_lossy(&state).into_owned();
+        let notes = text.split(',').filter(|note| !note.is_empty());
+        player.notes = notes.map(str::to_owned).collect();
+        Ok(())
+    }
+}
+
+/// Where an Actor was when somebody of this gate remembered it.
+type Remembered = Arc<Mutex<Option<(WireActorRef, ActorRoute)>>>;
+
+/// Binds on `login`, takes leave on `logout`, relays everything else.
+pub(crate) struct Gate {
+    host: Host,
+    actor: Option<SessionActor>,
+    remembered: Remembered,
+}
+
+impl Gate {
+    async fn login(&mut self, session: &Session, packet: Packet) -> Result<(), HandlerFailure> {
+        let failed = |error: Error| HandlerFailure::new(error.kind().name(), error.to_string());
+        let id = String::from_utf8_lossy(&packet.payload().bytes).into_owned();
+        let created = self.host.actors().get_or_create::<Player>(&id).await;
+        let created = created.map_err(failed)?;
+        let actor = created.actor().ok_or_else(HandlerFailure::internal)?;
+        let bound = self.host.bind(session, actor).await.map_err(failed)?;
+        self.actor = Some(bound);
+        packet.reply(spotlane::session::Payload::json("{}")).await?;
+        Ok(())
+    }
+}
+
+impl SessionHandler for Gate {
+    async fn packet(&mut self, session: &Session, packet: Packet) -> Result<(), HandlerFailure> {
+        if packet.name() == "login" {
+            return self.login(session, packet).await;
+        }
+        if packet.name() == "login-there" {
+            let there = self.remembered.lock().unwrap().clone();
+            let (actor, route) = there.ok_or_else(HandlerFailure::internal)?;
+            let actors = session.actors().ok_or_else(HandlerFailure::internal)?;
+            let bound = actors.bind(actor, route).await;
+            let bound = bound.map_err(|error| {
+                let kind = format!("{:?}", error.kind());
+                HandlerFailure::new(&kind, error.to_string())
+            })?;
+            self.actor = Some(bound);
+            packet.reply(spotlane::session::Payload::json("{}")).await?;
+            return Ok(());
+        }
+        let Some(actor) = &self.actor else {
+            return Err(HandlerFailure::new("InvalidOperation", "log in first"));
+        };
+        let failed = |error: String| HandlerFailure::new("Unavailable", error);
+        if packet.name() == "remember" {
+            let route = actor
+                .route()
+                .map(|route| (actor.actor_ref().clone(), route));
+            *self.remembered.lock().unwrap() = route;
+            packet.reply(spotlane::session::Payload::json("{}")).await?;
+            return Ok(());
+        }
+        if packet.name() == "logout" {
+            let told = actor.notify_disconnected().await;
+            told.map_err(|error| failed(error.to_string()))?;
+            packet.reply(spotlane::session::Payload::json("{}")).await?;
+            return Ok(());
+        }
+        let relayed = actor.relay(packet).await;
+        relayed.map_err(|error| failed(error.to_string()))
+    }
+
+    async fn replaced(
+        &mut self,
+        session: &Session,
+        _: &spotlane::id::ActorId,
+    ) -> Result<(), HandlerFailure> {
+        let name = Name::application("replaced").unwrap();
+        Ok(session
+            .send(name, spotlane::session::Payload::json("{}"))
+            .await?)
+    }
+}
+
+pub(crate) async fn player_host(node: &str, stores: &Stores) -> Host {
+    players(node, stores, &Game::default(), settings()).await
+}
+
+pub(crate) async fn players(node: &str, stores: &Stores, game: &Game, settings: Settings) -> Host {
+    let host = player_builder(node, stores, game, settings).start();
+    host.await.unwrap()
+}
+
+pub(crate) fn player_builder(
+    node: &str,
+    stores: &Stores,
+    game: &Game,
+    settings: Settings,
+) -> HostBuilder {
+    let game = game.clone();
+    Host::builder()
+        .mesh("test")
+        .node_id(node)
+        .location_store(stores.location.clone())
+        .relocation_store(stores.relocation.clone())
+        .actor(Policy::preserve(Notes), move || Player {
+            game: game.clone(),
+            ..Player::default()
+        })
+        .settings(settings)
+}
+
+pub(crate) async fn gate(host: &Host) -> SessionStream {
+    gate_on(host, "tcp").await
+}
+
+pub(crate) async fn gate_on(host: &Host, scheme: &str) -> SessionStream {
+    let endpoint = format!("{scheme}://127.0.0.1:0").parse().unwrap();
+    let (at, remembered) = (host.clone(), Remembered::default());
+    let stream = host.listen_for_sessions(StreamSettings::new(endpoint), move |_| Gate {
+        host: at.clone(),
+        actor: None,
+        remembered: Arc::clone(&remembered),
+    });
+    stream.await.unwrap()
+}
+
+/// A client by hand.
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
+    carrier: Carrier,
+    pub(crate) next: u64,
+}
+
+fn mask() -> Option<Mask> {
+    Some(Mask::new([9, 8, 7, 6]))
+}
+
+impl Client {
+    pub(crate) async fn connect(stream: &SessionStream) -> Self {
+        let endpoint = stream.endpoint();
+        let mut socket = TcpStream::connect(endpoint.address).await.unwrap();
+        socket.set_nodelay(true).unwrap();
+        let (bound, flow) = (SizeBound::None, FlowRule::Judge);
+        let carrier = if endpoint.transport == Transport::Ws {
+            let (request, key) = ws::client_request("localhost", "/", [7; 16]);
+            socket.write_all(&request).await.unwrap();
+            let mut input = bytes::BytesMut::new();
+            while ws::parse_response(&mut input, &key).unwrap().is_none() {
+                assert!(socket.read_buf(&mut input).await.unwrap() > 0);
+            }
+            Carrier::websocket(Side::Client, input, bound, flow)
+        } else {
+            Carrier::plain(bound, flow)
+        };
+        Self {
+            socket,
+            carrier,
+            next: 1,
+        }
+    }
+
+    pub(crate) async fn login(stream: &SessionStream, id: &str) -> Self {
+        let mut client = Self::connect(stream).await;
+        client.ask_until_open("login", id).await;
+        client
+    }
+
+    /// Asks again while the Actor is on its way, which takes no session (SB-72).
+    pub(crate) async fn ask_until_open(&mut self, name: &str, payload: &str) {
+        while let Err(refused) = self.ask(name, payload).await {
+            assert!(refused.contains("Unavailable"), "{refused}");
+        }
+    }
+
+    /// Bytes of frames as this client's transport carries them.
+    pub(crate) fn carried(&self, frames: &[u8]) -> Vec<u8> {
+        let mut out = bytes::BytesMut::new();
+        self.carrier.put(frames, mask, &mut out);
+        out.to_vec()
+    }
+
+    /// A request and its number.
+    pub(crate) fn request(&mut self, name: &str, payload: &str) -> (u64, Vec<u8>) {
+        let sequence = self.next;
+        self.next += 1;
+        let frame = Frame::Request {
+            sequence: Sequence::new(sequence).unwrap(),
+            name: Name::application(name).unwrap(),
+            payload: spotlane::session::Payload::json(payload.to_owned()),
+            extras: Extras::default(),
+        };
+        (sequence, self.carried(&to_bytes(&frame).unwrap()))
+    }
+
+    /// A one-way packet.
+    pub(crate) fn one_way(&self, name: &str, payload: &str) -> Vec<u8> {
+        let frame = Frame::Send {
+            name: Name::application(name).unwrap(),
+            payload: spotlane::session::Payload::json(payload.to_owned()),
+            extras: Extras::default(),
+        };
+        self.carried(&to_bytes(&frame).unwrap())
+    }
+
+    /// Sends a request and gives its number.
+    pub(crate) async fn send(&mut self, name: &str, payload: &str) -> u64 {
+        let (sequence, bytes) = self.request(name, payload);
+        self.socket.write_all(&bytes).await.unwrap();
+        sequence
+    }
+
+    /// The next frame that is no ping; `None` at the end of the connection.
+    pub(crate) async fn frame(&mut self) -> Option<Frame> {
+        tokio::time::timeout(PATIENCE, self.next_frame())
+            .await
+            .expect("a frame or the end")
+    }
+
+    async fn next_frame(&mut self) -> Option<Frame> {
+        let mut out = bytes::BytesMut::new();
+        loop {
+            match self.carrier.advance(mask, &mut out).unwrap() {
+                Step::Control | Step::Packet => match self.carrier.take().unwrap() {
+                    Some(Frame::Control(Control::Ping)) => {
+                        let pong = to_bytes(&Control::Pong.into()).unwrap();
+                        self.carrier.put(&pong, mask, &mut out);
+                    }
+                    Some(frame) => return Some(frame),
+                    None => {}
+                },
+                Step::End => return None,
+                Step::Read => {
+                    // A server that has closed does not need it.
+                    drop(self.socket.write_all(&out).await);
+                    out.clear();
+                    let read = self.socket.read_buf(self.carrier.input()).await;
+                    if matches!(read, Ok(0) | Err(_)) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next answer: its number, and the text or the code of the error.
+    pub(crate) async fn answer(&mut self) -> (u64, Result<String, String>) {
+        let text = |payload: spotlane::session::Payload| {
+            String::from_utf8_lossy(&payload.bytes).into_owned()
+        };
+        loop {
+            match self.frame().await {
+                Some(Frame::Response {
+                    sequence, payload, ..
+                }) => return (sequence.get(), Ok(text(payload))),
+                Some(Frame::Error {
+                    sequence: Some(sequence),
+                    payload,
+                    ..
+                }) => return (sequence.get(), Err(text(payload))),
+                Some(Frame::Send { name, .. }) if name.as_str() == "farewell" => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, name: &str, payload: &str) -> Result<String, String> {
+        let sent = self.send(name, payload).await;
+        let (sequence, answer) = self.answer().await;
+        assert_eq!(sequence, sent);
+        answer
+    }
+
+    pub(crate) async fn pushed(&mut self) -> (String, String) {
+        match self.frame().await {
+            Some(Frame::Send { name, payload, .. }) => {
+                let text = String::from_utf8_lossy(&payload.bytes).into_owned();
+                (name.as_str().to_owned(), text)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Reads until the server ends the connection.
+    pub(crate) async fn closed(&mut self) {
+        while self.frame().await.is_some() {}
+    }
+}
+
+/// Has the player say something to its session.
+pub(crate) async fn tell(host: &Host, id: &str, text: &str) -> Result<(), Error> {
+    let text = Payload::bytes(text.to_owned());
+    host.actor(id).request("tell", text).reply().await
+}

@@ -1,0 +1,273 @@
+//! Clients that misbehave while their Actors move, over TCP and WebSocket: each outcome is named, nobody else notices, and
+//! nothing grows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use spotlane::prelude::*;
+use spotlane::session::{CloseReason, SessionStream};
+use tokio::io::AsyncWriteExt;
+use tokio::task::JoinHandle;
+
+use crate::app::{Stores, settings};
+use crate::players::{Client, Game, Player, gate_on, players, tell, until};
+use crate::two_hosts::connect;
+
+/// A stream on `g`, and the Actor `p` on its way between `a` and `b` all the time.
+struct Field {
+    a: Host,
+    game: Game,
+    stream: SessionStream,
+    over: Arc<AtomicBool>,
+    moves: JoinHandle<u64>,
+}
+
+impl Field {
+    async fn set(scheme: &str) -> Self {
+        let (stores, game) = (Stores::new(), Game::default());
+        let a = players("a", &stores, &game, settings()).await;
+        for id in ["p", "calm"] {
+            a.actors().create::<Player>(id).await.unwrap();
+        }
+        let b = players("b", &stores, &game, settings()).await;
+        let g = players("g", &stores, &game, settings()).await;
+        connect(&[&a, &b, &g]).await;
+        until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+        let stream = gate_on(&g, scheme).await;
+        let over = Arc::new(AtomicBool::new(false));
+        let moves = tokio::spawn({
+            let (a, over) = (a.clone(), Arc::clone(&over));
+            async move {
+                let mut moves = 0;
+                while !over.load(Ordering::Acquire) {
+                    for (from, to) in [(&a, &b), (&b, &a)] {
+                        // A move may fail when its session ends under it; the Actor is where it was then.
+                        if from.relocate("p", to.node_id()).await.is_ok() {
+                            moves += 1;
+                        }
+                    }
+                }
+                moves
+            }
+        });
+        Self {
+            a,
+            game,
+            stream,
+            over,
+            moves,
+        }
+    }
+
+    /// Logs in while the Actor may be on its way.
+    async fn login(&self, id: &str) -> Client {
+        Client::login(&self.stream, id).await
+    }
+
+    /// Whoever behaves is served, and nothing of the others is left.
+    async fn ends(self) {
+        let mut client = self.login("p").await;
+        client.ask("note", "end").await.unwrap();
+        self.over.store(true, Ordering::Release);
+        assert!(self.moves.await.unwrap() > 0, "it moved meanwhile");
+        let notes = client.ask("note", "last").await.unwrap();
+        assert!(notes.ends_with("last"));
+        drop(client);
+        until(|| self.stream.stats().active() == 0).await;
+    }
+}
+
+/// SB-64, ST-159: T-BND-19
+async fn reconnects(scheme: &str) {
+    let field = Field::set(scheme).await;
+    for _ in 0..50 {
+        let mut client = field.login("p").await;
+        client.ask("note", "x").await.unwrap();
+    }
+    let mut fresh = Client::connect(&field.stream).await;
+    let refused = fresh.ask("note", "x").await.unwrap_err();
+    assert!(refused.contains("log in first"), "nothing is inherited");
+    drop(fresh);
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reconnects_begins_anew_over_tcp() {
+    reconnects("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reconnects_begins_anew_over_websocket() {
+    reconnects("ws").await;
+}
+
+/// SB-50, SB-54, SB-58, ST-157: T-BND-11
+async fn binds_again(scheme: &str) {
+    let field = Field::set(scheme).await;
+    let mut before = field.login("p").await;
+    for _ in 0..10 {
+        let mut after = field.login("p").await;
+        after.ask("note", "mine").await.unwrap();
+        // The one before is told, gets nothing more, and is closed.
+        let mut told = false;
+        while let Some(frame) = before.frame().await {
+            let text = format!("{frame:?}");
+            told |= text.contains("replaced");
+            assert!(!text.contains("mine"), "{text}");
+        }
+        assert!(told);
+        before = after;
+    }
+    // None of them has left: each was replaced.
+    assert_eq!(field.game.left.load(Ordering::SeqCst), 0);
+    drop(before);
+    field.game.left(1).await;
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_connection_takes_over_during_moves_over_tcp() {
+    binds_again("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_connection_takes_over_during_moves_over_websocket() {
+    binds_again("ws").await;
+}
+
+/// SB-60, SB-91, ST-156: reset in the middle of a frame, with requests in flight
+async fn cut(scheme: &str) {
+    let field = Field::set(scheme).await;
+    for cut in 0..40 {
+        let mut client = field.login("p").await;
+        for _ in 0..cut % 4 {
+            client.send("note", "in flight").await;
+        }
+        let (_, bytes) = client.request("note", "never whole");
+        client
+            .socket
+            .write_all(&bytes[..cut % bytes.len()])
+            .await
+            .unwrap();
+        if cut % 2 == 0 {
+            client.socket.set_zero_linger().unwrap();
+        }
+    }
+    field.game.left(40).await;
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_cut_off_leaves_once_over_tcp() {
+    cut("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_cut_off_leaves_once_over_websocket() {
+    cut("ws").await;
+}
+
+/// ST-140, EX-120, SB-86: what a flooded Actor does not take waits at its client
+async fn floods(scheme: &str) {
+    let field = Field::set(scheme).await;
+    let mut calm = field.login("calm").await;
+    let mut flood = field.login("p").await;
+    flood.send("wait", "").await;
+    field.game.began.notified().await;
+    let large = "x".repeat(32_768);
+    let mut written = 0_usize;
+    loop {
+        let packet = flood.one_way("jot", &large);
+        let write = flood.socket.write_all(&packet);
+        let stalled = tokio::time::timeout(Duration::from_millis(500), write).await;
+        if stalled.is_err() {
+            break;
+        }
+        written += packet.len();
+        assert!(written < 256 << 20, "nobody takes that much");
+    }
+    // Another client of the same stream is served meanwhile.
+    assert_eq!(calm.ask("note", "calm").await.unwrap(), "calm");
+    field.game.go_on.notify_one();
+    drop(flood);
+    drop(calm);
+    field.game.left(2).await;
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_waits_at_its_client_over_tcp() {
+    floods("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_waits_at_its_client_over_websocket() {
+    floods("ws").await;
+}
+
+/// ST-104, ST-103, ST-105: every byte of a frame, made another one
+async fn garbage(scheme: &str) {
+    let field = Field::set(scheme).await;
+    let mut calm = field.login("calm").await;
+    let length = calm.request("note", "x").1.len();
+    for at in 0..length {
+        for flip in [0x01, 0x80, 0xFF] {
+            let mut client = field.login("p").await;
+            let (_, mut bytes) = client.request("note", "x");
+            bytes[at] ^= flip;
+            client.socket.write_all(&bytes).await.unwrap();
+            client.socket.shutdown().await.unwrap();
+            // Served, refused or closed: with a reason when it was garbage, and never silence.
+            client.closed().await;
+        }
+    }
+    let errors = field.stream.stats().closed(CloseReason::ProtocolError);
+    assert!(errors > 0);
+    assert_eq!(calm.ask("note", "calm").await.unwrap(), "calm");
+    drop(calm);
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_at_every_byte_ends_its_own_connection_over_tcp() {
+    garbage("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_at_every_byte_ends_its_own_connection_over_websocket() {
+    garbage("ws").await;
+}
+
+/// ST-149, ST-151, RL-330: pushes for a client that does not read are dropped and counted, and its heartbeat ends it
+async fn stops_reading(scheme: &str) {
+    let field = Field::set(scheme).await;
+    let mut calm = field.login("calm").await;
+    let deaf = field.login("p").await;
+    let large = "x".repeat(100_000);
+    let mut pushed = 0_usize;
+    while field.stream.stats().pushes_dropped() == 0 {
+        match tell(&field.a, "p", &large).await {
+            Ok(()) => pushed += large.len(),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+        }
+        assert!(pushed < 256 << 20, "nobody keeps that much");
+    }
+    assert_eq!(calm.ask("note", "calm").await.unwrap(), "calm");
+    // It answers no ping either.
+    until(|| field.stream.stats().closed(CloseReason::HeartbeatTimeout) == 1).await;
+    field.game.left(1).await;
+    drop((deaf, calm));
+    field.game.left(2).await;
+    field.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_stops_reading_is_cut_off_over_tcp() {
+    stops_reading("tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_stops_reading_is_cut_off_over_websocket() {
+    stops_reading("ws").await;
+}

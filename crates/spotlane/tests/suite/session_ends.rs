@@ -1,0 +1,126 @@
+//! The end of a binding: who is told of it, how often, and where.
+
+use std::sync::atomic::Ordering;
+
+use spotlane::prelude::*;
+
+use crate::app::{Stores, settings};
+use crate::players::{Client, Game, Player, gate, players, tell, until};
+use crate::two_hosts::connect;
+
+/// SB-60, SB-61, SB-62, EX-29, EX-309: T-BND-16
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_16_a_callback_that_fails_stops_nobody_and_ends_its_binding() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let g = players("g", &stores, &game, settings()).await;
+    let stream = gate(&g).await;
+    let clients = [
+        Client::login(&stream, "one").await,
+        Client::login(&stream, "two").await,
+    ];
+    game.panics.store(true, Ordering::SeqCst);
+    drop(clients);
+    game.left(2).await;
+    for id in ["one", "two"] {
+        let error = loop {
+            match tell(&g, id, "x").await {
+                // Its callback has run and its end is under way.
+                Ok(()) => tokio::task::yield_now().await,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::InvalidOperation);
+        let mut again = Client::login(&stream, id).await;
+        assert_eq!(again.ask("note", "x").await.unwrap(), "left,x");
+        assert_eq!(again.ask("logout", "").await.unwrap(), "{}");
+    }
+    game.left(4).await;
+}
+
+/// SB-62, SB-64: an explicit notice and the end of the connection, in one moment
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_17_whoever_asks_the_callback_runs_once() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = players("g", &stores, &game, settings()).await;
+    connect(&[&a, &g]).await;
+    let stream = gate(&g).await;
+    for round in 1..=10 {
+        let mut client = Client::login(&stream, "p").await;
+        client.send("logout", "").await;
+        drop(client);
+        game.left(round).await;
+    }
+    until(|| stream.stats().active() == 0).await;
+    assert_eq!(game.left.load(Ordering::SeqCst), 10);
+}
+
+/// SB-61, SB-64: the binding stands while its callback runs, and the connection afterwards
+#[tokio::test(flavor = "multi_thread")]
+async fn an_explicit_notice_ends_with_its_callback_and_leaves_the_connection() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = players("g", &stores, &game, settings()).await;
+    connect(&[&a, &g]).await;
+    let stream = gate(&g).await;
+    let mut client = Client::login(&stream, "p").await;
+    // The push of the callback takes another lane than the answer, so that it may come too late to be current.
+    assert_eq!(client.ask("logout", "").await.unwrap(), "{}");
+    let refused = client.ask("note", "x").await.unwrap_err();
+    assert!(refused.contains("no longer bound"), "{refused}");
+    assert_eq!(client.ask("login", "p").await.unwrap(), "{}");
+    assert_eq!(client.ask("note", "x").await.unwrap(), "left,x");
+    game.left(1).await;
+}
+
+/// SB-57, SB-51: a session that another one replaces has not left
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_session_does_not_leave() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let g = players("g", &stores, &game, settings()).await;
+    let stream = gate(&g).await;
+    let mut first = Client::login(&stream, "p").await;
+    let second = Client::login(&stream, "p").await;
+    first.closed().await;
+    until(|| stream.stats().active() == 1).await;
+    assert_eq!(game.left.load(Ordering::SeqCst), 0);
+    drop(second);
+    game.left(1).await;
+}
+
+/// SB-65, RL-358: clients that leave while their Actors move, at every moment of the move
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_is() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let b = players("b", &stores, &game, settings()).await;
+    let g = players("g", &stores, &game, settings()).await;
+    connect(&[&a, &b, &g]).await;
+    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    let stream = gate(&g).await;
+    let hosts = [&a, &b];
+    for round in 0..40 {
+        let (from, to) = (hosts[round % 2], hosts[(round + 1) % 2]);
+        until(|| from.status().actors == 1).await;
+        let client = Client::login(&stream, "p").await;
+        let leave = async {
+            for _ in 0..round * 8 {
+                tokio::task::yield_now().await;
+            }
+            drop(client);
+        };
+        // A session that has gone holds no move up.
+        let (moved, ()) = tokio::join!(from.relocate("p", to.node_id()), leave);
+        moved.unwrap();
+        game.left(u64::try_from(round).unwrap() + 1).await;
+    }
+    let mut last = Client::login(&stream, "p").await;
+    assert_eq!(
+        last.ask("count", "").await.unwrap(),
+        "40",
+        "each of them once"
+    );
+}
