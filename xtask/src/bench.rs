@@ -74,7 +74,9 @@ fn parse(args: &[String]) -> Result<Request> {
             }
             "--list" => request.list = true,
             name if !name.starts_with('-') => request.names.push(name.to_owned()),
-            _ => bail!("unexpected argument `{arg}`: known here are --quick, --json, --only TEXT, --rounds N and --list"),
+            _ => bail!(
+                "unexpected argument `{arg}`: known here are --quick, --json, --only TEXT, --rounds N and --list"
+            ),
         }
     }
     Ok(request)
@@ -165,6 +167,9 @@ mod tests {
             (words("crc codec"), words("--quick"))
         );
         assert!(request.list);
+        let request = parse(&words("lane --only ask --rounds 3")).unwrap();
+        assert_eq!(request.flags, words("--only ask --rounds 3"));
+        assert!(parse(&words("lane --only")).is_err());
     }
 
     #[test]

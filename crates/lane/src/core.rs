@@ -454,7 +454,10 @@ impl<O: Owner> Core<O> {
     /// EX-95, EX-97: one span decides, counts, numbers and appends, and does nothing else. `Err` gives
     /// the work back untouched. The caller has checked what the host knows (EX-106, EX-107).
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the item goes from the caller's registers into the FIFO")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the item goes from the caller's registers into the FIFO"
+    )]
     pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;

@@ -135,12 +135,7 @@ pub(crate) async fn pause(desk: &mut Desk, seat: &Seat) {
     seat.set_mode(Mode::Waiting);
 }
 
-async fn drive<O: Owner>(
-    desk: &mut Desk,
-    hand: &mut Entries<O>,
-    seat: &Arc<Seat>,
-    load: Load<O>,
-) {
+async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Entries<O>, seat: &Arc<Seat>, load: Load<O>) {
     let core = load.core;
     let mut turn = Turn {
         core: &core,

@@ -112,8 +112,10 @@ impl<O: Owner> From<VecDeque<Entry<O>>> for Entries<O> {
 
 impl<O: Owner> IntoIterator for Entries<O> {
     type Item = Entry<O>;
-    type IntoIter =
-        std::iter::Chain<std::option::IntoIter<Entry<O>>, std::collections::vec_deque::IntoIter<Entry<O>>>;
+    type IntoIter = std::iter::Chain<
+        std::option::IntoIter<Entry<O>>,
+        std::collections::vec_deque::IntoIter<Entry<O>>,
+    >;
 
     fn into_iter(self) -> Self::IntoIter {
         self.first.into_iter().chain(self.rest)

@@ -140,11 +140,7 @@ impl<O: Owner> Core<O> {
         after.run(self);
     }
 
-    fn pick_slowly(
-        self: &Arc<Self>,
-        turn: &mut Turn<'_, O>,
-        desk: &mut Desk,
-    ) -> Option<Pick<O>> {
+    fn pick_slowly(self: &Arc<Self>, turn: &mut Turn<'_, O>, desk: &mut Desk) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
         let mut inner = self.inner.lock();
@@ -229,9 +225,7 @@ impl<O: Owner> Core<O> {
         if inner.admission == Admission::Ended {
             // EX-306: the claim was revoked. What is queued ends without a turn.
             inner.run = Run::Stopped;
-            after
-                .junk
-                .push(Junk::Entries(std::mem::take(turn.batch)));
+            after.junk.push(Junk::Entries(std::mem::take(turn.batch)));
             after
                 .junk
                 .push(Junk::Entries(std::mem::take(&mut inner.app)));

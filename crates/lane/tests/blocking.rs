@@ -140,7 +140,11 @@ async fn the_last_free_worker_serves_everybody() {
 async fn what_a_helping_handler_enters_goes_to_a_third_worker() {
     let (_engine, kind) = engine(3);
     for round in 0..ROUNDS {
-        let (blocks, helped, to) = (kind.lane(Blocking), kind.lane(Blocking), kind.lane(Blocking));
+        let (blocks, helped, to) = (
+            kind.lane(Blocking),
+            kind.lane(Blocking),
+            kind.lane(Blocking),
+        );
         let all = tokio::task::spawn(async move {
             let ((then, waits), (other, came)) = (mpsc::channel(), mpsc::channel());
             assert!(blocks.enqueue(Meeting::Wait(waits, 1)).is_ok());
