@@ -167,7 +167,9 @@ mod tests {
             (words("crc codec"), words("--quick --only 64"))
         );
         assert!(request.list);
-        assert!(parse(&words("crc --only")).is_err());
+        let request = parse(&words("lane --only ask --rounds 3")).unwrap();
+        assert_eq!(request.flags, words("--only ask --rounds 3"));
+        assert!(parse(&words("lane --only")).is_err());
     }
 
     #[test]

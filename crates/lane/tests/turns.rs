@@ -382,6 +382,29 @@ async fn a_slice_ends_after_the_handler_that_used_it_up() {
     assert_eq!(bench.log.text(), "l1 l2 s1 l3 l4");
 }
 
+/// EX-65, EX-66: what the items of members take counts for the slice of the gate they run in.
+#[tokio::test]
+async fn items_of_members_use_up_the_slice_of_their_gate() {
+    let bench = Bench::new();
+    let spot = bench.spot(GateUse::Shared);
+    let six = Duration::from_millis(6);
+    let members: Vec<_> = ["m1", "m2", "m3", "m4"]
+        .into_iter()
+        .map(|name| {
+            let member = bench.member_of(&spot);
+            member.enqueue(Step::Take(name, six)).unwrap();
+            member
+        })
+        .collect();
+    let short = bench.actor();
+    short.enqueue(Step::Note("s1")).unwrap();
+    for member in &members {
+        member.await_quiescence().await;
+    }
+    short.await_quiescence().await;
+    assert_eq!(bench.log.text(), "m1 m2 s1 m3 m4");
+}
+
 /// EX-45, EX-71: a deferred barrier runs right after its handler, before what was queued earlier.
 #[tokio::test]
 async fn a_deferred_barrier_comes_before_queued_work() {
