@@ -27,6 +27,7 @@ use super::inbox::{Item, Offered};
 use super::turn::Turn;
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
+use crate::out::BURST_MESSAGES;
 use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
@@ -37,8 +38,6 @@ const READ_BYTES: usize = 112 * 1024;
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
-/// Records after which the answers to them are written, while more records wait.
-const FLUSH_RECORDS: u32 = 256;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
@@ -402,7 +401,7 @@ impl Reader {
         delivery.unwritten = delivery.unwritten.saturating_add(1);
         self.turn.record();
         let again = offered == Offered::Again;
-        if again || delivery.unwritten >= FLUSH_RECORDS || self.is_turn_over() {
+        if again || delivery.unwritten >= BURST_MESSAGES || self.is_turn_over() {
             Next::Pause
         } else {
             Next::Record
@@ -421,7 +420,7 @@ impl Reader {
             delivery.offered = self.core.offered();
         }
         let over = self.is_turn_over();
-        if over || delivery.unwritten >= FLUSH_RECORDS {
+        if over || delivery.unwritten >= BURST_MESSAGES {
             self.core.flush();
             delivery.unwritten = 0;
         }
@@ -443,7 +442,7 @@ struct Delivery {
     /// What the host made of the last one.
     offered: Offered,
     /// How many were handed up since the lanes were written.
-    unwritten: u32,
+    unwritten: usize,
 }
 
 /// Runs a future, and tells whether it had to wait.

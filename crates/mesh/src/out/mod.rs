@@ -29,6 +29,9 @@ pub(crate) use queue::Segment;
 
 /// Ordered bytes that are written before a waiting chunk gets its turn.
 const ROUND_BYTES: usize = 256 * 1024;
+/// Messages that are written together while more of them are about to come, so that the peer works on one
+/// burst while the next one is made.
+pub(crate) const BURST_MESSAGES: usize = 64;
 /// Full segments that wait before a submit writes them.
 const SEGMENTS_MAX: usize = 2;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
@@ -81,8 +84,7 @@ struct State {
     woken: bool,
     /// Somebody pushes one after the other and will uncork behind them.
     corked: bool,
-    /// So many more messages are likely to come at once; the last of them is to be written with all
-    /// before it.
+    /// So many more messages are likely to come at once.
     expected: usize,
     patience: Patience,
     /// Messages that were ever queued.
@@ -350,7 +352,6 @@ impl LaneOut {
                 return self.at_end(state, &stream);
             }
             state.writer = Writer::Busy;
-            state.expected = 0;
             let mut batch = std::mem::take(&mut state.batch);
             drop(state);
             let written = batch.write(&stream);
@@ -541,7 +542,12 @@ impl LaneOut {
         loop {
             self.wake.notified().await;
             self.let_others_add().await;
-            self.lock().woken = false;
+            {
+                let mut state = self.lock();
+                state.woken = false;
+                // Whoever has not come by now is not expected any more.
+                state.expected = 0;
+            }
             loop {
                 match self.flush() {
                     Left::Nothing => break,
@@ -592,8 +598,10 @@ impl State {
 
     /// Who writes the message that was just queued.
     fn next_act(&mut self, flush: Flush) -> Act {
-        let last_expected = self.expected == 1;
-        self.expected = self.expected.saturating_sub(1);
+        let expected = self.expected;
+        self.expected = expected.saturating_sub(1);
+        // The last that is expected writes; of many, some do before it, so that the peer works meanwhile.
+        let writes = expected > 0 && self.expected.is_multiple_of(BURST_MESSAGES);
         if self.writer != Writer::Idle || self.flow == FlowState::Paused {
             return Act::Nothing;
         }
@@ -604,7 +612,7 @@ impl State {
         match (self.corked, flush) {
             (true, _) => Act::Nothing,
             (false, Flush::Now) => Act::Flush,
-            (false, Flush::Soon) if last_expected => Act::Flush,
+            (false, Flush::Soon) if writes => Act::Flush,
             (false, Flush::Soon) if self.woken => Act::Nothing,
             (false, Flush::Soon) => {
                 self.woken = true;
