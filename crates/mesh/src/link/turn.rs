@@ -4,7 +4,9 @@
 //! so a pass is one round of the runtime over the tasks that are ready, and a turn what such a task does
 //! in one go. It ends after 64 records, or with the read behind which 256 KiB or 2 ms are used up. Then
 //! the task goes behind all others that are ready: those run first, and so does what looks for sockets
-//! that have become readable. So the next pass starts after the peer where this one stopped.
+//! that have become readable. So the next pass starts after the peer where this one stopped. A lane that
+//! has to wait has ended its turn by that; the lanes that wait go on in the order in which the system
+//! tells of them, so one of them may have the last turn of a pass and the first one of the next.
 //!
 //! A peer has two lanes, and the records of the other one are replies: they end requests of ours, all
 //! those of one read under one lock, and are bounded by the 56 KiB of that read. A node with a single
