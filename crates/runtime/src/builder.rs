@@ -204,7 +204,10 @@ impl HostBuilder {
         if let Some(spot) = entry {
             drop(core.entry.set(EntryLane::new(&core, spot)));
         }
-        core.lease.claim().await.map_err(StartError::Lease)?;
+        core.lease
+            .claim(&core.identity.mesh)
+            .await
+            .map_err(StartError::Lease)?;
         bind(&core, &listen, advertise.as_deref()).await?;
         run_loops(&core);
         // The first look is made here, so that a host that started is in the directory, if the store answers.

@@ -1,8 +1,6 @@
 //! The tasks of one lane: opening, reading, and the writing that nobody else did.
 
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -142,15 +140,10 @@ impl Reader {
         let mut buffer = BytesMut::new();
         loop {
             self.wait_for_room().await;
-            let (read, waited) = waited(self.read(&mut buffer)).await;
-            if waited {
-                self.turn = Turn::default();
-            } else if self.turn.is_over() {
-                self.turn.end().await;
-            }
+            let read = self.read(&mut buffer).await;
             let now = self.core.node.clock().now();
-            if let Some(Ok(count)) = &read {
-                self.turn.read(now, *count);
+            if let Some(Ok(bytes)) = read {
+                self.turn.read(now, bytes);
             }
             if now >= self.quiet_until {
                 // Each lane carries bytes in one direction, so nothing takes its acknowledgements along.
@@ -199,7 +192,7 @@ impl Reader {
         // The rest of a large body is read to where it belongs.
         if let Some(room) = self.connection.body_room(DIRECT_BYTES_MIN, most) {
             self.after_body = true;
-            return Some(self.incoming.read_limited(room).await);
+            return Some(self.turn.wait(self.incoming.read_limited(room)).await);
         }
         let room = most.clamp(READ_BYTES_MIN, READ_BYTES);
         if buffer.capacity() < READ_BYTES_MIN {
@@ -212,6 +205,7 @@ impl Reader {
             room
         };
         let read = self.incoming.read_limited(buffer.limit(room));
+        let read = self.turn.wait(read);
         match self.connection.next_deadline() {
             None => Some(read.await),
             Some(deadline) => {
@@ -312,10 +306,11 @@ impl Reader {
                 others.push(effect);
                 continue;
             };
+            self.turn.record();
             let (request, waiter) = {
                 let mut state = self.core.lock();
-                let request = state.link.take_request(sequence);
-                (request, state.waiting.take(sequence))
+                let waiter = state.waiting.take(sequence);
+                (state.link.take_request(sequence), waiter)
             };
             match (request, waiter) {
                 (Ok(request), Some(waiter)) => {
@@ -409,9 +404,9 @@ impl Reader {
         }
     }
 
-    /// TR-53: a turn ends within a read when another link may wait for one.
+    /// TR-53: a turn ends when another link may wait for one.
     fn is_turn_over(&self) -> bool {
-        self.turn.has_no_record_left() && self.core.node.has_several_links()
+        self.turn.is_over() && self.core.node.has_several_links()
     }
 
     /// What has to be done between two records.
@@ -444,18 +439,6 @@ struct Delivery {
     offered: Offered,
     /// How many were handed up since the lanes were written.
     unwritten: u32,
-}
-
-/// Runs a future, and tells whether it had to wait.
-async fn waited<T>(future: impl Future<Output = T>) -> (T, bool) {
-    let mut future = pin!(future);
-    let mut waited = false;
-    let value = poll_fn(|cx| {
-        let poll = future.as_mut().poll(cx);
-        waited |= poll.is_pending();
-        poll
-    });
-    (value.await, waited)
 }
 
 impl LinkCore {

@@ -2,23 +2,23 @@
 //!
 //! The rule speaks of a pass over the connections. Here each lane has a task of its own that reads it,
 //! so a pass is one round of the runtime over the tasks that are ready, and a turn what such a task does
-//! in one go. It ends after 64 records, or with the read behind which 256 KiB or 2 ms are used up. Then
-//! the task goes behind all others that are ready: those run first, and so does what looks for sockets
-//! that have become readable. So the next pass starts after the peer where this one stopped. A lane that
-//! has to wait has ended its turn by that; the lanes that wait go on in the order in which the system
-//! tells of them, so one of them may have the last turn of a pass and the first one of the next.
+//! in one go. It ends after 64 records, or with the read behind which 256 KiB or 2 ms are used up. Then the
+//! task goes behind all others that are ready: those run first, and so does what looks for sockets that
+//! have become readable. So the next pass starts after the peer where this one stopped.
 //!
 //! A peer has two lanes, and the records of the other one are replies: they end requests of ours, all
-//! those of one read under one lock, and are bounded by the 56 KiB of that read. A node with a single
-//! link has nobody to let pass within a read.
+//! those of one read under one lock, and are bounded by the 56 KiB of that read.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use spotlane_types::time::Monotonic;
 
 /// Records of one turn.
 pub(super) const TURN_RECORDS: u32 = 64;
-/// Bytes of one turn; ours. What a lane has woken may wait on the very thread that reads on.
+/// Bytes of one turn; ours: what a lane has woken may wait on this very thread. A record that is longer is a turn of its own.
 const TURN_BYTES: usize = 256 * 1024;
 /// The time of one turn; ours.
 const TURN_TIME: Duration = Duration::from_millis(2);
@@ -34,15 +34,10 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Counts a record.
+    /// Counts a record; true when it was the last one of the turn.
     #[inline]
-    pub(super) const fn record(&mut self) {
+    pub(super) const fn record(&mut self) -> bool {
         self.records = self.records.saturating_add(1);
-    }
-
-    /// Whether the last record was that of the turn.
-    #[inline]
-    pub(super) const fn has_no_record_left(&self) -> bool {
         self.records >= TURN_RECORDS
     }
 
@@ -53,15 +48,36 @@ impl Turn {
         self.late = since.after(TURN_TIME) <= now;
     }
 
-    /// Whether the others come first before more is read. A lane that has to wait for it has ended its
-    /// turn by that.
+    /// Whether the others come first.
     pub(super) const fn is_over(&self) -> bool {
-        self.has_no_record_left() || self.bytes >= TURN_BYTES || self.late
+        self.records >= TURN_RECORDS || self.bytes >= TURN_BYTES || self.late
+    }
+
+    /// Waits for the next read. When there is something to read and the turn is over, the others come
+    /// first; a lane that has to wait has ended its turn by that.
+    pub(super) async fn wait<T>(&mut self, read: impl Future<Output = T>) -> T {
+        let mut read = pin!(read);
+        match poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await {
+            Poll::Ready(done) => {
+                if self.is_over() {
+                    self.end().await;
+                }
+                done
+            }
+            Poll::Pending => {
+                *self = Self::default();
+                read.await
+            }
+        }
     }
 
     /// Lets everybody else run, then begins anew.
+    ///
+    /// Twice, because the runtime wakes those that yield last first: of two lanes that flood, the one that has just had
+    /// its turn would have the next one too. The second time turns the order round again.
     pub(super) async fn end(&mut self) {
         *self = Self::default();
+        tokio::task::yield_now().await;
         tokio::task::yield_now().await;
     }
 }
@@ -78,12 +94,9 @@ mod tests {
     #[test]
     fn a_turn_ends_by_records_bytes_or_time() {
         let mut turn = Turn::default();
-        for _ in 0..63 {
-            turn.record();
-            assert!(!turn.is_over());
-        }
-        turn.record();
-        assert!(turn.has_no_record_left() && turn.is_over());
+        assert!(!(0..63).any(|_| turn.record()));
+        assert!(!turn.is_over());
+        assert!(turn.record() && turn.is_over());
 
         let mut turn = Turn::default();
         turn.read(at(0), TURN_BYTES - 1);
@@ -99,20 +112,20 @@ mod tests {
         assert!(turn.is_over());
     }
 
-    /// TR-53: whoever is ready comes first.
+    /// TR-53: a lane that has to wait begins anew; one that has not lets the others run.
     #[tokio::test]
     async fn the_end_of_a_turn_lets_others_run() {
         let mut turn = Turn::default();
-        while !turn.is_over() {
-            turn.record();
-        }
+        while !turn.record() {}
         let (first, second) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
         let flooding = async {
-            turn.end().await;
+            turn.wait(std::future::ready(())).await;
             first.set(second.get());
         };
         tokio::join!(flooding, async { second.set(1) });
         assert_eq!(first.get(), 1, "the other one came first");
+        while !turn.record() {}
+        turn.wait(tokio::task::yield_now()).await;
         assert!(!turn.is_over());
     }
 }

@@ -152,7 +152,8 @@ async fn a_timer_fires_until_it_is_cancelled() {
     assert_eq!(text(&host, "c", "stop").await.unwrap(), "false");
 }
 
-/// RL-97: destroy finishes what was accepted, names one incarnation, and a new one may follow.
+/// RL-8, RL-97: destroy finishes what was accepted, names one incarnation, and a new one may follow, which handles what is
+/// sent to the bare id.
 #[tokio::test(flavor = "multi_thread")]
 async fn destroy_ends_exactly_one_incarnation() {
     let (host, shared) = host("a", &Stores::new()).await;
@@ -181,6 +182,7 @@ async fn destroy_ends_exactly_one_incarnation() {
     assert_ne!(next.actor().unwrap().generation(), actor.generation());
     let old = host.actors().destroy(&actor).await.unwrap_err();
     assert_eq!(old.kind(), ErrorKind::InvalidOperation);
+    assert_eq!(add(&host, "c", 1).await.unwrap(), "1");
 }
 
 /// RL-2, RL-121, EX-353: what is registered wrongly does not start, and every fault is named.
