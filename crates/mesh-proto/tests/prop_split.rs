@@ -1,5 +1,5 @@
 //! Random streams, random splits, random damage.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of a test")]
+#![expect(clippy::unwrap_used, reason = "helpers of a test")]
 
 mod common;
 
@@ -236,13 +236,13 @@ fn a_message_without_end_is_stopped() {
 }
 
 /// The last effect of a stream of the second edition that goes on with `tail`.
-fn last_of_e2(lane: Lane, tail: &[u8]) -> Option<ConnectionEffect> {
+fn last_of_e2(lane: Lane, tail: &[u8]) -> ConnectionEffect {
     let start = stream(Edition::E2, lane, &[]);
-    effects_of(E2, [&start[..], tail]).last().cloned()
+    effects_of(E2, [&start[..], tail]).pop().unwrap()
 }
 
-fn refused(refusal: Refusal) -> Option<ConnectionEffect> {
-    Some(ConnectionEffect::End(ConnectionEnd::Refused(refusal)))
+fn refused(refusal: Refusal) -> ConnectionEffect {
+    ConnectionEffect::End(ConnectionEnd::Refused(refusal))
 }
 
 /// TR-3, TR-8, TR-38, TR-45: each thing that the second edition forbids has its own refusal and code.
@@ -286,12 +286,12 @@ fn a_request_of_the_second_edition_is_refused_by_the_first() {
     let request = b"\x5A\x01\0\x01\0\0\0\x01\0\0\0\0\0\0\0\x01x";
     let bytes = [&stream(Edition::E1, Lane::Application, &[])[..], request].concat();
     for opening in [E1, Opening::Neutral] {
-        let last = effects_of(opening, [&bytes[..]]).last().cloned();
+        let last = effects_of(opening, [&bytes[..]]).pop().unwrap();
         assert_eq!(last, refused(Refusal::FlagsInvalid));
     }
     for (edition, opening) in [(Edition::E1, E2), (Edition::E2, E1)] {
         let ready = stream(edition, Lane::Application, &[]);
-        let last = effects_of(opening, [&ready[..]]).last().cloned();
+        let last = effects_of(opening, [&ready[..]]).pop().unwrap();
         assert_eq!(last, refused(Refusal::PairMetadataInvalid));
     }
 }
@@ -307,7 +307,7 @@ fn a_completion_lane_begins_with_a_reply_or_a_flow_state() {
     for wrong in [plain, request] {
         assert_eq!(last(&[wrong]), refused(Refusal::NotCompletion));
         for first in [reply, flow] {
-            let dropped = Some(ConnectionEffect::Dropped(Dropped::Misplaced));
+            let dropped = ConnectionEffect::Dropped(Dropped::Misplaced);
             assert_eq!(last(&[first, wrong]), dropped);
         }
     }
@@ -337,7 +337,7 @@ fn the_flow_state_of_the_highest_epoch_holds() {
     let expected = [&[paused][..], &vec![ignored.clone(); 4], &[running]].concat();
     assert_eq!(out[out.len() - 6..], expected);
     // It has no meaning on the other lane, nor in the other edition.
-    assert_eq!(last_of_e2(Lane::Application, &flow(1, 1)), Some(ignored));
+    assert_eq!(last_of_e2(Lane::Application, &flow(1, 1)), ignored);
     let first = [&stream(Edition::E1, Lane::Completion, &[])[..], &flow(1, 1)].concat();
     let unknown = ConnectionEffect::Dropped(Dropped::UnknownControl);
     assert_eq!(effects([&first[..]]).last(), Some(&unknown));
@@ -387,12 +387,12 @@ fn the_limit_of_the_second_edition_is_for_the_whole_message() {
         let bytes = stream(Edition::E2, Lane::Application, messages);
         let event = ConnectionEvent::Received(Bytes::from(bytes));
         connection.on_event(Monotonic::ORIGIN, event, &mut out);
-        out.last().cloned()
+        out.pop().unwrap()
     };
     // READY is longer than the limit.
-    assert!(matches!(last(&[]), Some(ConnectionEffect::Ready(_))));
+    assert!(matches!(last(&[]), ConnectionEffect::Ready(_)));
     let taken = last(&[(0, vec![vec![1; 25], vec![1; 25]])]);
-    assert!(matches!(taken, Some(ConnectionEffect::Message(_))));
+    assert!(matches!(taken, ConnectionEffect::Message(_)));
     let too_large = last(&[(0, vec![vec![1; 25], vec![1; 26]])]);
     assert_eq!(too_large, refused(Refusal::BodyTooLarge));
 }

@@ -1,7 +1,6 @@
 //! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::result_large_err,
     clippy::unwrap_used,
     reason = "tasks of a test end with it, and a host may give a record back"
@@ -83,8 +82,11 @@ fn transfer_bytes() -> usize {
 
 const CHUNK: usize = 256 * 1024;
 
-/// How many chunk times a request may take longer while a transfer runs: half of them, and nine of ten.
-const CHUNK_TIMES_MAX: [f64; 2] = [6.0, 20.0];
+/// How many chunk times a request may take longer while a transfer runs: half of them, and nine of ten. Half wait
+/// for the chunk that is being written and little more. The others meet a system that lets somebody else run, and
+/// find chunks in the buffers of the sockets; they wait less than behind the 64 chunks of the budget, where one
+/// queue for all would put them.
+const CHUNK_TIMES_MAX: [f64; 2] = [6.0, 64.0];
 
 /// The times of requests with 64 bytes, one after the other until `done`, in order of length.
 async fn times(link: &PeerLink, mut done: impl FnMut(usize) -> bool) -> Vec<Duration> {

@@ -1,7 +1,6 @@
 //! What a caller can count on: how long it waits, how a request ends, and what neither of them costs.
 #![expect(
     clippy::disallowed_methods,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "helpers of a test, whose tasks end with it"
 )]

@@ -233,9 +233,8 @@ impl Ready {
         };
         let lane = lane.ok_or(Refusal::PairMetadataInvalid)?;
         let pairing = match (opening, found.names_pair()) {
-            (Opening::Fixed(Edition::E1), _) => found.by_key()?,
             // TR-2: pair properties mean E1, a lane count without them means E2.
-            (Opening::Neutral, true) => found.by_key()?,
+            (Opening::Fixed(Edition::E1), _) | (Opening::Neutral, true) => found.by_key()?,
             (Opening::Fixed(Edition::E2), _) | (Opening::Neutral, false) => {
                 found.by_identity(peer)?
             }

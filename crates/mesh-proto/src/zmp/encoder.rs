@@ -69,7 +69,8 @@ pub struct Size {
 impl Size {
     fn of(edition: Edition, envelope: Envelope, bodies: impl Iterator<Item = usize>) -> Self {
         let mut size = match (edition, envelope) {
-            (_, Envelope::Plain) => Self::default(),
+            // TR-45: in E2 the sequence belongs to the header.
+            (_, Envelope::Plain) | (Edition::E2, _) => Self::default(),
             // TR-40: four frames with 1, 1, 1 and 8 bytes.
             (
                 Edition::E1,
@@ -78,11 +79,6 @@ impl Size {
                 charge: ENVELOPE_BODY_BYTES.saturating_add(FRAME_CHARGE.saturating_mul(4)),
                 body_bytes: ENVELOPE_BODY_BYTES,
             },
-            // TR-45: the sequence belongs to the header.
-            (
-                Edition::E2,
-                Envelope::Request(_) | Envelope::Reply(_) | Envelope::CompletionControl,
-            ) => Self::default(),
         };
         for body in bodies {
             let body = u64::try_from(body).unwrap_or(u64::MAX);
