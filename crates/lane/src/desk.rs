@@ -33,6 +33,8 @@ pub(crate) struct Desk {
     slice_start: Monotonic,
     /// The slice began without a reading; it counts from the next one.
     unread: bool,
+    /// Items since the worker was told of them.
+    handled: u32,
 }
 
 impl Desk {
@@ -48,6 +50,7 @@ impl Desk {
             busy_since: Monotonic::ORIGIN,
             slice_start: Monotonic::ORIGIN,
             unread: false,
+            handled: 0,
         }
     }
 
@@ -65,6 +68,7 @@ impl Desk {
     #[inline]
     pub(crate) fn count_item<O: Owner>(&mut self, core: &Core<O>) -> bool {
         self.served += 1;
+        self.handled += 1;
         self.since += 1;
         if self.since < self.stride {
             return false;
@@ -72,6 +76,10 @@ impl Desk {
         self.read_clock(core);
         self.cut = self.now.since(self.slice_start) >= core.kind.limits.owner_time_budget;
         true
+    }
+
+    pub(crate) fn take_handled(&mut self) -> u32 {
+        std::mem::take(&mut self.handled)
     }
 
     /// A gate that leads nowhere counts as well, so that a long row of them ends.

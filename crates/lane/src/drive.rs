@@ -99,12 +99,13 @@ async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<
 fn next_gate<O: Owner>(desk: &mut Desk, shared: &Arc<Shared>, seat: &Seat) -> Option<Load<O>> {
     desk.count_gate();
     let Some(job) = shared.ready.pop(seat.worker()) else {
+        seat.count_items(desk.take_handled());
         seat.set_mode(Mode::Empty);
         return None;
     };
-    seat.count_gate();
     let any: &dyn std::any::Any = &*job;
     if !any.is::<Core<O>>() {
+        seat.count_items(desk.take_handled());
         seat.leave(Exit::Run(job));
         seat.set_mode(Mode::Exit);
         return None;

@@ -22,6 +22,7 @@ use crate::create::tenure_of;
 use crate::creations::Terminals;
 use crate::error::Error;
 use crate::payload::Payload;
+use crate::placement;
 use crate::slots::{Live, Slot, Unit};
 
 /// Shows that the row says that this host is the owner; only its commit makes one (EX-187).
@@ -110,7 +111,7 @@ pub(crate) async fn activate(
         give_back(terminals.and_then(|terminals| terminals.failed(&error))).await;
         return Err(error);
     }
-    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    placement::came();
     Ok(Activated::Created { actor, reply })
 }
 

@@ -1,4 +1,5 @@
-//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151).
+//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151,
+//! EX-152).
 
 use std::sync::{Arc, PoisonError};
 

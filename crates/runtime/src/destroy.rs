@@ -14,7 +14,7 @@ use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::slots::{Live, Slot};
-use crate::{remote, resolve};
+use crate::{placement, remote, resolve};
 
 /// Destroys exactly this incarnation, wherever it is; `false` when it is gone (RL-97).
 pub(crate) async fn destroy(
@@ -89,7 +89,7 @@ async fn end(core: &Arc<Core>, live: &Arc<Live>) -> Result<bool, Error> {
     core.slots.remove_live(live);
     let tenure = live.unit.tenure().authority_owner_generation;
     core.moves.tenure_ended(live.unit.id(), tenure);
-    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    placement::went();
     Ok(true)
 }
 

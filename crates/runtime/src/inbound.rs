@@ -18,6 +18,7 @@ use spotlane_wire::reference::ActorRouteFence;
 use crate::cell::{NOT_ADMITTED, Work};
 use crate::control;
 use crate::core::Core;
+use crate::drops::{self, Reason};
 use crate::error::Error;
 use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
 use crate::payload::Payload;
@@ -98,6 +99,8 @@ impl Inbound for Inlet {
             return Flow::Continue;
         };
         match received.record {
+            // EX-128: what takes a permit is known by its command, before it is received. Replies have ended their
+            // requests in the mesh; the other answers (30, 33, 43, 46, 53) are control and pass without one.
             Record::ActorSend(_) | Record::ActorRequest(_) => {
                 let Some(permit) = self.0.permit(&core, &received.from) else {
                     return Flow::Later(Box::new(received));
@@ -407,7 +410,7 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
 pub(crate) fn refuse(message: Box<Message>, error: Error) {
     let Message { name, reply, .. } = *message;
     if !reply.is_wanted() {
-        tracing::trace!(target: "spotlane::runtime::dispatch", kind = %error.kind(), "zlink.dispatch_error");
+        drops::record(Reason::of(error.kind()), 1, &error);
     }
     reply.answer(&name, Err(error));
 }
@@ -422,9 +425,7 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
             let gone = Error::unavailable("the object left this host and nothing leads to it");
             drop(caller.send(Err(gone)));
         }
-        None => {
-            tracing::trace!(target: "spotlane::runtime::dispatch", reason = "stale_target", "zlink.dispatch_error");
-        }
+        None => drops::record(Reason::StaleTarget, 1, &"nothing leads to it"),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::state::HostState;
-use crate::{destroy, directory};
+use crate::{destroy, directory, placement};
 
 /// How a shutdown ended (RL-220). The host is stopped either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,7 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
         let release = destroy::release(core, &live, &teardown);
         clean &= attempt("release", release).await;
         core.slots.remove_live(&live);
+        placement::went();
     }
     clean &= attempt("withdraw", withdraw(core, &teardown)).await;
     clean &= attempt("lease", core.lease.release()).await;

@@ -100,14 +100,18 @@ impl StateCell {
 
     /// Takes a legal step; `false` when it is none (RL-181).
     pub(crate) fn advance(&self, next: HostState) -> bool {
+        let mut before = next;
         let stepped = self.0.send_if_modified(|state| {
             let legal = state.may_become(next);
             if legal {
-                *state = next;
+                before = std::mem::replace(state, next);
             }
             legal
         });
         if stepped {
+            // RL-338: one for the state that holds, zero for the others.
+            metrics::gauge!("zlink.host.state", "state" => before.name()).set(0.0);
+            metrics::gauge!("zlink.host.state", "state" => next.name()).set(1.0);
             tracing::info!(
                 target: "spotlane::runtime::host",
                 state = next.name(),

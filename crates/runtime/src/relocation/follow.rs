@@ -21,6 +21,7 @@ use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use super::line::{self, Onward};
 use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
+use crate::drops::{self, Reason};
 use crate::error::Error;
 use crate::inbound::refuse;
 use crate::message::{Message, Origin, PeerOrigin, ReplyTo};
@@ -176,12 +177,6 @@ pub(crate) fn forward(
         Ok(hop) => hop,
         Err(FollowRefusal::NoRoute) => return Err(message),
         Err(why) => {
-            tracing::trace!(
-                target: "spotlane::runtime::follow",
-                why = why.name(),
-                reason = "stale_target",
-                "zlink.message_flow"
-            );
             refuse(message, refusal(why));
             return Ok(());
         }
@@ -199,9 +194,7 @@ pub(crate) fn forward(
     match (sent, peer) {
         (Ok(()), Some(peer)) => notify(core, &hop, &peer, reply_route),
         (Ok(()), None) => {}
-        (Err(error), _) => {
-            tracing::trace!(target: "spotlane::runtime::follow", %error, reason = "stale_target", "zlink.message_flow");
-        }
+        (Err(error), _) => drops::record(Reason::StaleTarget, 1, &error),
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use spotlane_wire::Record;
 
 use crate::clock::Deadline;
 use crate::core::Core;
+use crate::drops::{self, Reason};
 use crate::remote;
 use crate::resolve::connected;
 
@@ -75,7 +76,7 @@ fn try_submit(core: &Arc<Core>, node: &NodeRid, onward: Onward) -> Option<Onward
             Ok(()) => None,
             Err(refused) if may_pass(&refused.why) => Some(Onward::Send(refused.record)),
             Err(refused) => {
-                dropped(&refused.why);
+                drops::record(Reason::StaleTarget, 1, &refused.why);
                 None
             }
         },
@@ -105,10 +106,6 @@ const fn may_pass(why: &NotSubmitted) -> bool {
     )
 }
 
-fn dropped(why: &dyn std::fmt::Display) {
-    tracing::trace!(target: "spotlane::runtime::follow", %why, reason = "stale_target", "zlink.message_flow");
-}
-
 /// Sends what stands in a line until it is empty.
 async fn drain(core: &Arc<Core>, node: &NodeRid) {
     while let Some(waiting) = next(core, node) {
@@ -116,14 +113,12 @@ async fn drain(core: &Arc<Core>, node: &NodeRid) {
         match onward {
             Onward::Send(record) => {
                 if let Err(error) = remote::submit(core, node, *record, &window).await {
-                    dropped(&error);
+                    drops::record(Reason::StaleTarget, 1, &error);
                 }
             }
             Onward::Ask(ask) => {
                 // When it does not get one it says so itself: it has the same window.
-                if let Err(error) = connected(core, node, &window).await {
-                    dropped(&error);
-                }
+                drop(connected(core, node, &window).await);
                 submit_ask(core, ask);
             }
         }

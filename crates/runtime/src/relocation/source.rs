@@ -35,9 +35,11 @@ use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::drops::{self, Reason};
 use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
+use crate::placement;
 use crate::session::ActorSession;
 use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
@@ -328,7 +330,11 @@ impl Driver {
             }
             SourceEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
             SourceEffect::Dropped { records } => {
-                tracing::trace!(target: "spotlane::runtime::relocation", records, reason = "stale_target", "zlink.message_flow");
+                drops::record(
+                    Reason::StaleTarget,
+                    records,
+                    &"the actor was lost on its way",
+                );
             }
             SourceEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
@@ -510,6 +516,7 @@ impl Driver {
             // It has come back already, or is coming: what stands there stays (SRC-12).
             other => (other, ()),
         });
+        placement::went();
         let (held, cell) = handoff.moved();
         self.left = cell;
         for saved in held {

@@ -38,6 +38,7 @@ use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
 use crate::join::JoinOutcome;
 use crate::message::Message;
+use crate::placement;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
 use crate::unwind::caught;
@@ -576,7 +577,7 @@ impl Driver {
         }
         self.live = Some(live);
         self.book = Some(book);
-        tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+        placement::came();
     }
 
     /// RL-365: look-ups and moves away wait for `activated`; `completed` gates nothing (RL-26).
