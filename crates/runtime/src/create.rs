@@ -591,15 +591,15 @@ pub(crate) fn full(core: &Core, node: &MeshNodeDescriptor) -> Option<Full> {
 
 /// Why there is no candidate: nobody serves the type, or those who do have no room.
 fn none_takes(core: &Core, stable_type: &StableType) -> Error {
-    use std::fmt::Write as _;
-    let mut text = format!("no node can take an actor of type {stable_type}");
-    for node in core.directory.nodes().iter() {
+    let nodes = core.directory.nodes();
+    let full = nodes.iter().filter_map(|node| {
         let node = &node.descriptor().row.descriptor;
-        if let Some(full) = full(core, node) {
-            let _ = write!(text, "; node {}: {full}", node.routing_id);
-        }
-    }
-    Error::unavailable(text)
+        full(core, node).map(|full| format!("; node {}: {full}", node.routing_id))
+    });
+    let full: String = full.collect();
+    Error::unavailable(format!(
+        "no node can take an actor of type {stable_type}{full}"
+    ))
 }
 
 /// One of them, in proportion to its weight.

@@ -174,21 +174,24 @@ async fn first_run(
         // RL-83: the creator asks another node.
         Activated::Full(full) => {
             tracing::debug!(target: "spotlane::runtime::placement", %full, "a creation was not taken");
-            return Ok(CreationOperationTerminal {
-                terminal_result: busy(),
-                failure_code: FailureCode::WorkerQueueFull,
-                creation: None,
-                application_payload: None,
-            });
+            return Ok(not_taken());
         }
     };
     let reply = reply.map(|reply| reply.into_wire(activate::request_name()));
     Ok(ok(creation, reply.transpose()?))
 }
 
-fn busy() -> TerminalResult {
-    let result = FailureCode::WorkerQueueFull.terminal_result();
-    result.unwrap_or(TerminalResult::Busy)
+/// Nothing was made and nobody was asked: the creator looks for a node anew (RL-237).
+fn not_taken() -> CreationOperationTerminal {
+    let failure_code = FailureCode::WorkerQueueFull;
+    CreationOperationTerminal {
+        terminal_result: failure_code
+            .terminal_result()
+            .unwrap_or(TerminalResult::Busy),
+        failure_code,
+        creation: None,
+        application_payload: None,
+    }
 }
 
 /// RL-86, RL-87: a repeat of an operation that has ended is answered by what it left; the row says the rest.
@@ -219,9 +222,9 @@ async fn repeated(
             Ok(ok(ActorCreateTerminal::Created { actor }, None))
         }
         Authority::Reserved(_) => Err(Error::unavailable("the reservation is another's")),
-        Authority::Active(_) | Authority::Missing => {
-            Err(Error::unavailable("the reservation is gone"))
-        }
+        Authority::Active(_) => Err(Error::unavailable("the reservation is gone")),
+        // RL-85: it was given back before the callback, which leaves no record.
+        Authority::Missing => Ok(not_taken()),
     }
 }
 

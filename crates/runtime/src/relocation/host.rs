@@ -259,13 +259,25 @@ async fn preflight(
     }
     // RL-188, RL-190: nothing to move needs no target; otherwise it is waited for, still serving.
     for live in units {
-        let stable_type = &live.unit.actor_type.name;
-        while moving::pick_target(core, stable_type, version).is_none() {
-            let left = deadline.left().ok_or(BlockReason::TargetUnavailable)?;
-            tokio::time::sleep(core.settings.all.polling_interval.min(left)).await;
-        }
+        target_for(core, &live.unit.actor_type.name, version, deadline).await?;
     }
     Ok(())
+}
+
+/// RL-190: a node for a unit, waited for until the deadline; a connection that is lost for a moment blocks nothing.
+async fn target_for(
+    core: &Core,
+    stable_type: &StableType,
+    version: ApplicationVersion,
+    deadline: &Deadline,
+) -> Result<NodeRid, BlockReason> {
+    loop {
+        if let Some(target) = moving::pick_target(core, stable_type, version) {
+            return Ok(target);
+        }
+        let left = deadline.left().ok_or(BlockReason::TargetUnavailable)?;
+        tokio::time::sleep(core.settings.all.polling_interval.min(left)).await;
+    }
 }
 
 /// RL-191: a state that could not be published is taken back.
@@ -295,8 +307,7 @@ async fn move_all(
         let (core, deadline) = (Arc::clone(core), *deadline);
         units_on_the_way.spawn(async move {
             let stable_type: &StableType = &live.unit.actor_type.name;
-            let target: NodeRid = moving::pick_target(&core, stable_type, version)
-                .ok_or(BlockReason::TargetUnavailable)?;
+            let target = target_for(&core, stable_type, version, &deadline).await?;
             let moved = moving::relocate_to(&core, live.unit.id(), &target, version, deadline);
             match moved.await {
                 Ok(()) => Ok(()),

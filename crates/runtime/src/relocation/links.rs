@@ -56,7 +56,7 @@ impl<L: Connection> State<L> {
         let of_peer = |(_, known): &(_, L)| known.peer() == link.peer();
         if self.links.iter().filter(|known| of_peer(known)).count() >= LINKS_PER_PEER {
             // The oldest is over: nobody will say so again.
-            let oldest = self.links.iter().position(|known| of_peer(known));
+            let oldest = self.links.iter().position(of_peer);
             oldest.map(|at| self.links.remove(at));
         }
         self.last = self.last.saturating_add(1);

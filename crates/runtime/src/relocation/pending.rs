@@ -79,7 +79,7 @@ impl Pending {
         let left = deadline.left().unwrap_or_default();
         let place = tokio::time::timeout(left, Arc::clone(&self.places).acquire_owned()).await;
         match place {
-            Ok(Ok(_permit)) => Ok(TablePlace { _permit }),
+            Ok(Ok(permit)) => Ok(TablePlace { _permit: permit }),
             Ok(Err(_)) => Err(Error::shutting_down()),
             Err(_) => Err(Error::deadline(format!(
                 "{OPERATIONS_MAX} requests wait for their answers, at most {OPERATIONS_MAX} may; the request was not sent"

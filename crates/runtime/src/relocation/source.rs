@@ -313,10 +313,7 @@ impl Driver {
             SourceEffect::RemoveFollow => self.remove_slot(),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests),
             SourceEffect::CleanUp(_) => {
-                // RL-46, RL-60: told of a Join only.
-                if self.join.is_some() {
-                    entry::left(&self.core, self.live.unit.reference.clone());
-                }
+                self.tell_the_spot();
                 self.clean_up();
                 self.events
                     .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));
@@ -600,6 +597,13 @@ impl Driver {
             let error = Error::unavailable("the actor was lost on its way to another node");
             let context = self.context().of(Number::FIRST);
             pending::end_call(&self.core, &request.source, key, &context, Err(error));
+        }
+    }
+
+    /// RL-46, RL-60: of a Join only.
+    fn tell_the_spot(&self) {
+        if self.join.is_some() {
+            entry::left(&self.core, self.live.unit.reference.clone());
         }
     }
 

@@ -103,7 +103,7 @@ async fn a_commit_that_is_not_known_in_time_is_settled_later() {
     let (stores, at_a, faults) = (Stores::new(), Shared::default(), FaultControl::new());
     let mut quiet = settings();
     // Nobody else asks the store meanwhile.
-    quiet.polling_interval = Duration::from_secs(60);
+    quiet.polling_interval = Duration::from_mins(1);
     let a = builder("a", &stores, &at_a)
         .location_store(FaultStore::new(stores.location.clone(), faults.clone()))
         .settings(quiet);

@@ -422,6 +422,22 @@ fn here(fence: &RelocationTargetFence, actor: WireActor) -> ActorRouteFence {
     }
 }
 
+fn entry_join(fence: &RelocationTargetFence, actor: WireActor, spot: SpotRef) -> ActorJoin {
+    ActorJoin {
+        correlation: Correlation::new(2).unwrap(),
+        actor: here(fence, actor),
+        entry: true,
+        target_spot: SpotRouteFence {
+            spot,
+            target_node_rid: fence.target_node_rid.clone(),
+            target_node_generation: fence.target_node_generation,
+            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+            expected_owner_lease_generation: fence.target_owner_lease_generation,
+        },
+        payload: None,
+    }
+}
+
 /// WR-58: what this host answers and never asks: 26 and 27 by the row, 28 for an Entry Spot at once, and 37 has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_that_only_others_send_are_answered() {
@@ -459,19 +475,7 @@ async fn commands_that_only_others_send_are_answered() {
         current_authority_owner_generation: found.authority_owner_generation,
     };
     send(&link, joined.into()).await;
-    let join = ActorJoin {
-        correlation: number(2),
-        actor: here(&fence, actor.clone()),
-        entry: true,
-        target_spot: SpotRouteFence {
-            spot: spot.clone(),
-            target_node_rid: fence.target_node_rid.clone(),
-            target_node_generation: fence.target_node_generation,
-            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
-            expected_owner_lease_generation: fence.target_owner_lease_generation,
-        },
-        payload: None,
-    };
+    let join = entry_join(&fence, actor.clone(), spot.clone());
     let ReplyTail::ActorJoin(answer) = ask(join.into()).await.unwrap().outcome.tail else {
         panic!("no join");
     };
