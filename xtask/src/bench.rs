@@ -66,16 +66,16 @@ fn parse(args: &[String]) -> Result<Request> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" | "--json" | "--ours" => request.flags.push(arg.clone()),
-            "--only" => {
-                let Some(text) = args.next() else {
-                    bail!("--only needs a part of the name of a figure behind it");
+            "--only" | "--rounds" => {
+                let Some(value) = args.next() else {
+                    bail!("`{arg}` needs a value");
                 };
-                request.flags.extend([arg.clone(), text.clone()]);
+                request.flags.extend([arg.clone(), value.clone()]);
             }
             "--list" => request.list = true,
             name if !name.starts_with('-') => request.names.push(name.to_owned()),
             _ => bail!(
-                "unexpected argument `{arg}`: known here are --quick, --json, --ours, --only TEXT and --list"
+                "unexpected argument `{arg}`: known here are --quick, --json, --ours, --only TEXT, --rounds N and --list"
             ),
         }
     }

@@ -2,7 +2,7 @@
 //! figure and peer; with `--json` it is `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`.
 //!
 //! All peers of a figure run once in every round, so whatever else happens on the machine hits all of
-//! them; the ratio is taken inside a round and its median is printed. A ratio above one means that we are
+//! them; the ratio is taken inside a round, and its median and range are printed. A ratio above one means that we are
 //! better, also where less is better. `--quick` takes fewer rounds and messages and is over in a minute,
 //! `--only TEXT` takes the figures whose name contains the text, `--rounds N` sets the number of rounds,
 //! `--ours` leaves the peers out.
@@ -142,13 +142,19 @@ pub(crate) fn print(
             Better::Higher => ours / peer,
             Better::Lower => peer / ours,
         });
-        let ratio = (median(ratios.collect()) * 100.0).round() / 100.0;
+        let mut ratios: Vec<f64> = ratios.collect();
+        ratios.sort_by(f64::total_cmp);
+        let (low, high) = (ratios.first().copied(), ratios.last().copied());
+        let spread = (low.unwrap_or(f64::NAN), high.unwrap_or(f64::NAN));
+        let ratio = (median(ratios) * 100.0).round() / 100.0;
         let rounds = ours.len();
         let (ours, peer) = (round(median(ours.clone())), round(median(peer.clone())));
         let name = runner.peer;
         match show {
             Show::Text => println!(
-                "{figure:<36} {ours:>12} {unit:<12} {name:<14} {peer:>12} ratio {ratio:.2}"
+                "{figure:<36} {ours:>12} {unit:<12} {name:<14} {peer:>12} ratio {ratio:.2} \
+                 ({:.2} to {:.2})",
+                spread.0, spread.1
             ),
             Show::Json => println!(
                 "{}",

@@ -8,7 +8,7 @@ use crate::owner::Owner;
 use crate::time::Monotonic;
 
 /// A worker that counted so many items and gates lets the other tasks of its thread run.
-const PAUSE_ITEMS: u32 = 512;
+const PAUSE_ITEMS: u32 = 128;
 /// A worker that measured this much time lets the other tasks of its thread run.
 const PAUSE_AFTER: Duration = Duration::from_micros(200);
 /// The most handlers between two readings of the clock; only while handlers prove short.

@@ -15,11 +15,20 @@ use spotlane_lane::{
 /// A handler that nobody meets gives up after this time, and the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 const ROUNDS: usize = 30;
+/// So many items that a worker lets others run in between.
+const ROW: usize = 600;
 
 enum Meeting {
     /// Blocks its thread until so many others came.
     Wait(mpsc::Receiver<()>, usize),
     Come(mpsc::Sender<()>),
+    /// Has another lane come, blocks its thread until it came, and comes itself.
+    Send {
+        to: Lane<Blocking>,
+        other: mpsc::Sender<()>,
+        came: mpsc::Receiver<()>,
+        then: mpsc::Sender<()>,
+    },
 }
 
 struct Blocking;
@@ -36,6 +45,16 @@ impl Owner for Blocking {
                 (0..count).all(|_| others.recv_timeout(PATIENCE).is_ok())
             }
             Meeting::Come(other) => other.send(()).is_ok(),
+            Meeting::Send {
+                to,
+                other,
+                came,
+                then,
+            } => {
+                to.enqueue(Meeting::Come(other)).is_ok()
+                    && came.recv_timeout(PATIENCE).is_ok()
+                    && then.send(()).is_ok()
+            }
         })
     }
 }
@@ -111,5 +130,57 @@ async fn the_last_free_worker_serves_everybody() {
         for pair in pairs {
             assert!(matches!(pair.await, Ok(true)), "round {round}");
         }
+    }
+}
+
+/// EX-3, EX-70: a worker that helps out runs a handler which enters another gate and blocks until that
+/// one has run; a third worker takes it. Fails when a helper does not `go_on`: what enters its queue then
+/// seems to meet a worker that is about to look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn what_a_helping_handler_enters_goes_to_a_third_worker() {
+    let (_engine, kind) = engine(3);
+    for round in 0..ROUNDS {
+        let (blocks, helped, to) = (
+            kind.lane(Blocking),
+            kind.lane(Blocking),
+            kind.lane(Blocking),
+        );
+        let all = tokio::task::spawn(async move {
+            let ((then, waits), (other, came)) = (mpsc::channel(), mpsc::channel());
+            assert!(blocks.enqueue(Meeting::Wait(waits, 1)).is_ok());
+            let send = Meeting::Send {
+                to,
+                other,
+                came,
+                then,
+            };
+            helped.ask(send).await
+        });
+        assert!(matches!(all.await, Ok(Ok(true))), "round {round}");
+    }
+}
+
+/// EX-3, EX-70: a gate that enters while a worker lets other tasks run, with a long row of items in
+/// hand, is offered to the others when the worker goes on with the row, since a handler of it may block.
+/// Fails when a worker with a gate in hand does not `go_on`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_that_enters_in_a_pause_is_offered() {
+    let (_engine, kind) = engine(2);
+    for round in 0..ROUNDS {
+        let (row, enters) = (kind.lane(Blocking), kind.lane(Blocking));
+        let both = tokio::task::spawn(async move {
+            let ((sender, receiver), (done, _done)) = (mpsc::channel(), mpsc::channel());
+            for _ in 0..ROW {
+                assert!(row.enqueue(Meeting::Come(done.clone())).is_ok());
+            }
+            let waited = row.ask(Meeting::Wait(receiver, 1));
+            let came = async {
+                // The worker begins with the row and pauses.
+                tokio::task::yield_now().await;
+                assert!(enters.enqueue(Meeting::Come(sender)).is_ok());
+            };
+            tokio::join!(waited, came).0
+        });
+        assert!(matches!(both.await, Ok(Ok(true))), "round {round}");
     }
 }

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use spotlane_mesh_proto::bound::{CONNECTIONS_MAX, PENDING_MAX};
+use spotlane_mesh_proto::name;
 use spotlane_mesh_proto::peers::RedialPolicy;
 use spotlane_mesh_proto::zmp::{Edition, Opening};
 use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
@@ -25,6 +26,18 @@ pub struct NodeIdentity {
     pub rid: NodeRid,
     /// Mesh name, run, revision, channels and the rest (TR-70).
     pub descriptor: RouteMeshAdmission,
+}
+
+impl NodeIdentity {
+    /// The identity of a node that nobody has named: its id is drawn (TR-12).
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn unnamed(descriptor: RouteMeshAdmission) -> Result<Self, ConfigError> {
+        let rid = crate::random::drawn().and_then(|random| name::unnamed(random).ok());
+        let rid = rid.ok_or(ConfigError::NoRandomNumbers)?;
+        Ok(Self { rid, descriptor })
+    }
 }
 
 /// The bounds of a mesh; each limits memory that a peer or a caller could make grow.
@@ -308,6 +321,18 @@ mod tests {
             let refused = parse_endpoint(text).unwrap_err();
             let endpoint = text.to_owned();
             assert_eq!(refused, ConfigError::Endpoint { endpoint });
+        }
+    }
+
+    /// TR-12
+    #[test]
+    fn a_node_without_a_name_draws_a_v4_id_of_its_own() {
+        let drawn = || crate::random::drawn().map(name::unnamed).unwrap().unwrap();
+        let (one, other) = (drawn(), drawn());
+        assert_ne!(one, other);
+        for id in [one, other] {
+            let bytes = id.as_bytes();
+            assert_eq!((bytes.len(), bytes[6] >> 4, bytes[8] >> 6), (16, 4, 2));
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
-use spotlane_mesh_proto::link::{AcceptedLane, Link, LinkEvent, LinkSettings};
+use spotlane_mesh_proto::link::{AcceptedLane, HeldBudget, Link, LinkEvent, LinkSettings};
 use spotlane_mesh_proto::peers::{ConnectionId, Join, Joins, LinkId, Peers, PeersFull, Verdict};
 use spotlane_mesh_proto::zmp::{Generation, PairId, PairKey};
 use spotlane_types::count::ProbeId;
@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) config: MeshConfig,
     pub(crate) inbound: Arc<dyn Inbound>,
     pub(crate) budget: Arc<NodeBudget>,
+    /// What waits for the admission of its peer, on all links (TR-80).
+    held: HeldBudget,
     pub(crate) required: ProtocolCapability,
     /// Outermost lock.
     table: Mutex<Table>,
@@ -108,6 +110,7 @@ impl Node {
             inbound,
             required,
             budget: NodeBudget::new(config.relocation_budget, config.relocation_node_budget),
+            held: HeldBudget::default(),
             table: Mutex::new(Table {
                 peers: Peers::new(rid),
                 joins: Joins::new(config.bounds.connections_max),
@@ -210,6 +213,7 @@ impl Node {
         settings.opening = self.config.opening;
         settings.receive_limit = self.config.bounds.receive_limit;
         settings.pending_max = self.config.bounds.pending_max;
+        settings.held = self.held.clone();
         settings
     }
 

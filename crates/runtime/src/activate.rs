@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use spotlane_lane::Backlog;
-use spotlane_location::authority::{ReservedObject, TerminalRecord};
+use spotlane_location::LocationError;
+use spotlane_location::authority::{ActiveObject, Authority, ReservedObject, TerminalRecord};
 use spotlane_location::directory::Candidate;
+use spotlane_store::Recovery;
 use spotlane_types::id::{ActorId, PacketName};
 use spotlane_types::kind::ActorAuthorityState;
-use spotlane_wire::authority::AuthorityObject;
+use spotlane_wire::authority::{AuthorityObject, AuthorityPayload};
 use spotlane_wire::reference::ActorRef as WireActorRef;
 use tokio::sync::oneshot;
 
 use crate::actor::{ActorRef, Decision};
 use crate::capacity::{Capacity, Full, NoRoom};
 use crate::cell::{Cell, Work};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, backoff};
 use crate::core::Core;
 use crate::create::tenure_of;
 use crate::creations::Terminals;
@@ -105,7 +107,10 @@ pub(crate) async fn activate(
     };
     let terminal = terminals.and_then(|terminals| terminals.created(named, reply.as_ref()));
     let committed = staged.commit(core, node, &reserved, terminal, deadline);
-    committed.await?;
+    if let Err(error) = committed.await {
+        give_back(terminals.and_then(|terminals| terminals.failed(&error))).await;
+        return Err(error);
+    }
     placement::came();
     Ok(Activated::Created { actor, reply })
 }
@@ -213,16 +218,8 @@ impl Staged {
         if !placed {
             return Err(Error::unavailable("the actor is being created already"));
         }
-        let until = deadline.location();
-        let committed = match core.held() {
-            Ok(held) => core
-                .repository
-                .commit(&held, node, reserved, &payload, terminal, until)
-                .await
-                .map_err(Error::from),
-            Err(error) => Err(error),
-        };
-        match committed {
+        let committed = commit_row(core, node, reserved, &payload, terminal, deadline);
+        match committed.await {
             Ok(row) => live.set_row(row),
             Err(error) => {
                 core.slots.remove_live(&live);
@@ -232,6 +229,61 @@ impl Staged {
         start_timers(core, &live);
         drop(self.backlog.open(RowCommitted(()), None));
         Ok(())
+    }
+}
+
+/// The row becomes active. When an answer is lost, the store is asked until it says what has happened (ST-72): the deadline
+/// ends the wait of the creator, not the attempt (RL-81).
+async fn commit_row(
+    core: &Core,
+    node: &Candidate,
+    reserved: &ReservedObject,
+    payload: &AuthorityPayload,
+    terminal: Option<TerminalRecord>,
+    deadline: &Deadline,
+) -> Result<ActiveObject, Error> {
+    let ours = reserved.row().object_generation;
+    let (mut until, mut attempt) = (deadline.location(), 0);
+    let mut held = core.held()?;
+    loop {
+        let terminal = terminal.clone();
+        let committed = core
+            .repository
+            .commit(&held, node, reserved, payload, terminal, until);
+        let error = match committed.await {
+            Ok(row) => return Ok(row),
+            Err(error) => error,
+        };
+        let again = matches!(error, LocationError::Indeterminate { .. })
+            || (error.recovery() == Recovery::Retry && deadline.left().is_some());
+        if !again && !matches!(error, LocationError::Conflict { .. }) {
+            return Err(error.into());
+        }
+        loop {
+            until = core
+                .deadline(core.settings.lease.renew_timeout())
+                .location();
+            match core.repository.read(reserved.object(), until).await {
+                Ok(Authority::Active(row))
+                    if row.row().object_generation == ours && row.is_owned_by(held.lease()) =>
+                {
+                    return Ok(row);
+                }
+                // Nothing has happened: once more.
+                Ok(Authority::Reserved(found))
+                    if again && found.row().object_generation == ours =>
+                {
+                    break;
+                }
+                Ok(_) => return Err(error.into()),
+                Err(unread) => {
+                    tracing::debug!(target: "spotlane::runtime::placement", error = %unread, "a commit is not settled");
+                }
+            }
+            tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
+            attempt = attempt.saturating_add(1);
+        }
+        held = core.held()?;
     }
 }
 

@@ -8,6 +8,7 @@ use spotlane_lane::{Clock, Engine, GateUse, JobQueue, Timers};
 use spotlane_location::cache::RouteCache;
 use spotlane_location::lease::LeaseKeeper;
 use spotlane_location::{LocationError, Repository};
+use spotlane_mesh::proto::name::{BadPrefix, IdPrefix};
 use spotlane_mesh::{Mesh, MeshConfig, NodeIdentity};
 use spotlane_store::{BoxedRelocation, BoxedStore, RelocationProvider, StoreProvider};
 use spotlane_types::generation::OwnerLeaseGeneration;
@@ -64,6 +65,9 @@ pub enum StartError {
     /// The socket cannot be had.
     #[error(transparent)]
     Mesh(#[from] spotlane_mesh::StartError),
+    /// The prefix of the node id is not legal.
+    #[error(transparent)]
+    Prefix(#[from] BadPrefix),
     /// The mesh does not take its configuration.
     #[error(transparent)]
     MeshConfig(#[from] spotlane_mesh::ConfigError),
@@ -77,6 +81,7 @@ pub enum StartError {
 pub struct HostBuilder {
     mesh: Option<String>,
     node: Option<Vec<u8>>,
+    prefix: String,
     listen: String,
     advertise: Option<String>,
     location_store: Option<BoxedStore>,
@@ -92,6 +97,7 @@ impl HostBuilder {
         Self {
             mesh: None,
             node: None,
+            prefix: "spotlane".to_owned(),
             listen: "tcp://127.0.0.1:0".to_owned(),
             advertise: None,
             location_store: None,
@@ -109,9 +115,17 @@ impl HostBuilder {
         self
     }
 
-    /// The routing id of the node, unique in the mesh; a random one otherwise.
+    /// The routing id of the node, unique in the mesh; otherwise one is drawn at each start: the prefix
+    /// and a UUID of version 4 (TR-12).
     pub fn node_id(mut self, rid: impl AsRef<[u8]>) -> Self {
         self.node = Some(rid.as_ref().to_vec());
+        self
+    }
+
+    /// What a drawn routing id begins with: 1 to 64 of `A-Z a-z 0-9 . _ -`; `spotlane` otherwise (TR-12).
+    /// It tells an operator what a node is for; nothing in the mesh reads it.
+    pub fn node_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
         self
     }
 
@@ -224,11 +238,13 @@ impl HostBuilder {
         let store = store.ok_or_else(|| missing("the location store", "call location_store"))?;
         let runtime = Handle::try_current()
             .map_err(|_| missing("a tokio runtime", "start the host inside of one"))?;
-        let rid = self
-            .node
-            .unwrap_or_else(|| crate::random::uuid().into_bytes());
+        let prefix = IdPrefix::new(self.prefix)?;
+        let rid = match self.node {
+            Some(rid) => NodeRid::new(&rid),
+            None => prefix.id(crate::random::id_bytes()),
+        };
         let mesh = MeshName::new(&mesh).map_err(Error::from)?;
-        let identity = Identity::new(mesh, NodeRid::new(&rid).map_err(Error::from)?)?;
+        let identity = Identity::new(mesh, rid.map_err(Error::from)?)?;
         let clock = HostClock::start();
         let lane_clock: Arc<dyn Clock> = Arc::new(clock);
         let engine = Engine::start(&runtime, settings.workers, Arc::clone(&lane_clock));

@@ -1,15 +1,17 @@
-//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151).
+//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151,
+//! EX-152).
 
 use std::sync::{Arc, PoisonError};
 
 use spotlane_location::authority::Authority;
 use spotlane_mesh::{PeerEvent, PeerLink, Received, ReplyHandle};
 use spotlane_relocation::notice::{self, NoticeJudgment};
+use spotlane_types::generation::MembershipEpoch;
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
 use spotlane_wire::command::follow::{FollowRoute, MessageFollow};
-use spotlane_wire::command::membership::{ActorDestroy, ActorLookup};
-use spotlane_wire::command::reply::{ActorLookupReply, ReplyTail};
+use spotlane_wire::command::membership::{ActorDestroy, ActorJoin, ActorLookup};
+use spotlane_wire::command::reply::{ActorJoinReply, ActorJoinTail, ActorLookupReply, ReplyTail};
 use spotlane_wire::reference::ActorRef as WireActorRef;
 
 use crate::core::{Core, actor_key};
@@ -47,6 +49,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
             core.tasks
                 .spawn(async move { looked_up(&task, lookup, handle).await });
         }
+        (Record::ActorJoin(join), Some(handle)) if join.entry => entry_is_open(&join, handle),
         (Record::MessageFollow(notice), _) => moved(core, &link, &notice),
         (record, Some(handle)) => not_served(&record, handle),
         (record, None) => {
@@ -58,6 +61,25 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
 /// A peer has come or gone.
 pub(crate) fn peer_changed(core: &Arc<Core>, link: &PeerLink, event: &PeerEvent) {
     relocation::peer_changed(core, link, event);
+}
+
+/// WR-58: an Entry Spot has no approval; whoever asks is told so, and nothing is prepared.
+fn entry_is_open(join: &ActorJoin, handle: ReplyHandle) {
+    let owner = join.actor.expected_authority_owner_generation.get();
+    let accepted = MembershipEpoch::new(owner).map(|membership_epoch| {
+        ReplyTail::ActorJoin(ActorJoinTail {
+            join: ActorJoinReply::Accepted {
+                spot: join.target_spot.spot.clone(),
+                membership_epoch,
+                receive_chunk_limit_bytes: None,
+            },
+        })
+    });
+    let (result, code) = (TerminalResult::Ok, FailureCode::None);
+    match accepted {
+        Ok(tail) => send_reply(handle, join.correlation, result, code, tail, None),
+        Err(error) => send_error(handle, join.correlation, &Error::from(error)),
+    }
 }
 
 /// A request that no part of this host serves.
@@ -157,9 +179,7 @@ async fn find_for_peer(core: &Core, lookup: &ActorLookup) -> Result<ActorLookupR
         },
         spot_id: actor.current_spot.spot_id.clone(),
         spot_generation: actor.current_spot.object_generation,
-        membership_epoch: spotlane_types::generation::MembershipEpoch::new(
-            row.authority_owner_generation.get(),
-        )?,
+        membership_epoch: MembershipEpoch::new(row.authority_owner_generation.get())?,
         authority_owner_generation: row.authority_owner_generation,
     })
 }

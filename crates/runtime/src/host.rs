@@ -173,9 +173,9 @@ impl Host {
 
     /// Moves an Actor of this host to another node, with its state, its accepted work and its timers.
     ///
-    /// Done when this host has stopped serving it for good and has sent everything that it had; the target opens it right
-    /// after (RL-210). Messages to it are not lost meanwhile, from whichever node they come. An Actor that is on that node
-    /// already stays.
+    /// Done when this host has stopped serving it for good and has sent everything that it had (RL-210). The change of owner
+    /// is the target's and comes right after: until then a look-up may still name this host. Messages to the Actor are not
+    /// lost meanwhile, from whichever node they come. An Actor that is on that node already stays.
     ///
     /// # Errors
     /// `NotFound`: it does not live here. `Rejected`: its type does not move. `Unavailable`: the target cannot take it, or

@@ -99,6 +99,8 @@ impl Inbound for Inlet {
             return Flow::Continue;
         };
         match received.record {
+            // EX-128: what takes a permit is known by its command, before it is received. Replies have ended their
+            // requests in the mesh; the other answers (30, 33, 43, 46, 53) are control and pass without one.
             Record::ActorSend(_) | Record::ActorRequest(_) => {
                 let Some(permit) = self.0.permit(&core, &received.from) else {
                     return Flow::Later(Box::new(received));

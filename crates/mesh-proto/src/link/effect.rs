@@ -78,7 +78,7 @@ pub enum LinkEffect {
     Ended(EndReason),
 }
 
-/// How a request ended.
+/// How a request ended; told by its type alone (EX-276).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -230,14 +230,14 @@ impl EndReason {
                 | ConnectionEnd::Overlong
                 | ConnectionEnd::Closed(_) => Redial::Again,
             },
-            Self::Admission(AdmissionEnd::NotRequired)
+            Self::MixedEditions
+            | Self::Admission(AdmissionEnd::NotRequired)
             | Self::Superseded
             | Self::Outlived
             | Self::Shutdown => Redial::Stop,
             Self::OpenFailed(_)
             | Self::NoSister
             | Self::OtherIdentity
-            | Self::MixedEditions
             | Self::Admission(
                 AdmissionEnd::RefusedByPeer(_)
                 | AdmissionEnd::RefusedPeer(_)

@@ -11,6 +11,7 @@ use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
+use super::hold::HeldBudget;
 use crate::admission::Terms;
 use crate::bound::PENDING_MAX;
 use crate::pending::SubmitId;
@@ -33,6 +34,8 @@ pub struct LinkSettings {
     pub first_probe: ProbeId,
     /// How many requests may wait for a reply.
     pub pending_max: usize,
+    /// What is left for records that come before admission; one for all links of a node (TR-80).
+    pub held: HeldBudget,
 }
 
 impl LinkSettings {
@@ -44,6 +47,7 @@ impl LinkSettings {
             terms,
             first_probe,
             pending_max: PENDING_MAX,
+            held: HeldBudget::default(),
         }
     }
 

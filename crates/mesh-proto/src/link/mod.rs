@@ -19,6 +19,8 @@ mod receive;
 mod submit;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_e2;
 
 use core::num::NonZeroU64;
 
@@ -31,6 +33,7 @@ pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
 pub use gate::{Gate, GateBuffer, Gates};
+pub use hold::HeldBudget;
 pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_outcome_whole};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
@@ -65,7 +68,7 @@ enum Stage {
     Ended,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Opening {
     /// The lane that is ready first, and what its peer said.
     first: Option<PeerReady>,
@@ -135,13 +138,18 @@ impl Link {
     }
 
     fn start(settings: LinkSettings, side: Side, key: PairKey, lanes: Lanes) -> Self {
+        let held = Hold::new(settings.held.clone());
         Self {
             settings,
             side,
             key,
             edition: Edition::default(),
             lanes,
-            stage: Stage::Opening(Opening::default()),
+            stage: Stage::Opening(Opening {
+                first: None,
+                sister_by: None,
+                held,
+            }),
             frames: record_buffer(),
         }
     }
@@ -266,7 +274,7 @@ impl Link {
             responsive: Responsive::NotYet,
             used: Used::Yes,
             pending: Pending::new(self.settings.pending_max),
-            held: Hold::default(),
+            held: Hold::new(self.settings.held.clone()),
             flow_epoch: 0,
         }));
         // TR-46: said anew on each generation; a new link has nothing that its host would not take.

@@ -200,6 +200,35 @@ impl Header {
         }
     }
 
+    /// As [`Self::of_frame`], for data alone: `None` for everything else, faults included.
+    #[inline]
+    pub(super) const fn of_data(
+        edition: Edition,
+        limit: u32,
+        bytes: [u8; HEADER_BYTES],
+    ) -> Option<Self> {
+        let [MAGIC, VERSION, flags @ 0..=1, kind, ..] = bytes else {
+            return None;
+        };
+        let kind = match (edition, kind) {
+            (_, 0) => None,
+            (Edition::E1, _) => return None,
+            (Edition::E2, kind) => match Kind::judge(kind) {
+                Ok(kind) => kind,
+                Err(_) => return None,
+            },
+        };
+        let length = length_of(bytes);
+        if length > limit {
+            return None;
+        }
+        Some(Self {
+            flags: Flags(flags),
+            kind,
+            length,
+        })
+    }
+
     /// The bytes of a header without a kind, which are the same in both editions.
     pub const fn encode(flags: Flags, length: u32) -> [u8; HEADER_BYTES] {
         Self::encode_kind(flags, None, length)
@@ -253,6 +282,24 @@ mod tests {
 
     fn frame(flags: u8) -> Result<Header, Refusal> {
         Header::of_frame(Edition::E1, LIMIT, [MAGIC, VERSION, flags, 0, 0, 0, 0, 1])
+    }
+
+    /// TR-4, TR-8
+    #[test]
+    fn the_short_way_for_data_is_the_long_one() {
+        for edition in [Edition::E1, Edition::E2] {
+            for byte in 0..=u8::MAX {
+                for at in 0..4 {
+                    for limit in [0, LIMIT] {
+                        let mut bytes = [MAGIC, VERSION, 1, 0, 0, 0, 0, 1];
+                        bytes[at] = byte;
+                        let long = Header::of_frame(edition, limit, bytes).ok();
+                        let long = long.filter(|it| it.flags.is_data());
+                        assert_eq!(Header::of_data(edition, limit, bytes), long);
+                    }
+                }
+            }
+        }
     }
 
     /// TR-4

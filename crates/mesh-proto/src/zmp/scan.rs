@@ -177,7 +177,7 @@ fn bodies(
     let mut count = 0_usize;
     for body in &mut list {
         let rest = input.get(end..)?;
-        let header = Header::of_frame(edition, limit, *rest.first_chunk::<HEADER_BYTES>()?).ok()?;
+        let header = Header::of_data(edition, limit, *rest.first_chunk::<HEADER_BYTES>()?)?;
         let before = if count == 0 { before } else { 0 };
         // TR-8: a mark inside of a message is for the slow way.
         if header.kind.is_some() != (before > 0) {
@@ -185,7 +185,7 @@ fn bodies(
         }
         let first = end.checked_add(HEADER_BYTES)?.checked_add(before)?;
         end = first.checked_add(usize::try_from(header.length).ok()?)?;
-        if !header.flags.is_data() || end > input.len() {
+        if end > input.len() {
             return None;
         }
         // One byte could be the first of an envelope that is not well-formed (TR-47).

@@ -13,11 +13,9 @@ use spotlane_wire::Record;
 use tokio::sync::Notify;
 
 use super::LinkCore;
+use super::turn::TURN_RECORDS;
 use crate::error::LostReason;
 use crate::inbound::{Diagnostic, Flow, PeerLink, Received, ReplyHandle};
-
-/// Records that one link hands up before others get their turn (TR-53).
-pub(super) const TURN_RECORDS: u32 = 64;
 
 /// The queue between the machine and the host.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{
     LinkEvent, Outcome, ordinary, ordinary_whole, reply_outcome, reply_outcome_whole,
 };
-use spotlane_mesh_proto::pending::Request;
+use spotlane_mesh_proto::pending::{Request, Unmatched};
 use spotlane_mesh_proto::zmp::{
     Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence, Whole,
 };
@@ -23,15 +23,16 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::LinkCore;
-use super::inbox::{Item, Offered, TURN_RECORDS};
+use super::inbox::{Item, Offered};
+use super::turn::Turn;
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
-const READ_BYTES_MIN: usize = 24 * 1024;
-/// The usual room to read into; the answers to what fits in are written in one piece, too.
-const READ_BYTES: usize = 56 * 1024;
+const READ_BYTES_MIN: usize = 32 * 1024;
+/// The usual room to read into; the answers to what fits in are written in one call, too.
+const READ_BYTES: usize = 112 * 1024;
 /// From this size on the rest of a body is read to where it belongs.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
@@ -41,8 +42,6 @@ const FLUSH_RECORDS: u32 = 256;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
-/// Bytes that one lane takes in before others get their turn (TR-53): what it has woken may wait on this very thread.
-const TURN_BYTES: usize = 256 * 1024;
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -111,8 +110,7 @@ impl LinkCore {
             incoming,
             after_body: false,
             quiet_until: Monotonic::ORIGIN,
-            turn: 0,
-            turn_bytes: 0,
+            turn: Turn::default(),
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -121,7 +119,8 @@ impl LinkCore {
     }
 }
 
-/// Reads one lane.
+/// Reads one lane, and hands up what comes in its own turn: a record goes through no other queue and task
+/// on its way to the host (EX-389).
 struct Reader {
     core: Arc<LinkCore>,
     lane: Lane,
@@ -130,10 +129,7 @@ struct Reader {
     /// The last read was of a large body.
     after_body: bool,
     quiet_until: Monotonic,
-    /// Records that were handed up since somebody else had a turn.
-    turn: u32,
-    /// Bytes that were read since then.
-    turn_bytes: usize,
+    turn: Turn,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
@@ -148,14 +144,14 @@ impl Reader {
             self.wait_for_room().await;
             let (read, waited) = waited(self.read(&mut buffer)).await;
             if waited {
-                (self.turn, self.turn_bytes) = (0, 0);
-            } else {
-                self.give_turn().await;
-            }
-            if let Some(Ok(count)) = &read {
-                self.turn_bytes = self.turn_bytes.saturating_add(*count);
+                self.turn = Turn::default();
+            } else if self.turn.is_over() {
+                self.turn.end().await;
             }
             let now = self.core.node.clock().now();
+            if let Some(Ok(count)) = &read {
+                self.turn.read(now, *count);
+            }
             if now >= self.quiet_until {
                 // Each lane carries bytes in one direction, so nothing takes its acknowledgements along.
                 self.incoming.acknowledge_late();
@@ -182,14 +178,6 @@ impl Reader {
             }
         }
         self.core.drain().await;
-    }
-
-    /// Lets others run when this lane has handed up enough at a time.
-    async fn give_turn(&mut self) {
-        if self.turn >= TURN_RECORDS || self.turn_bytes >= TURN_BYTES {
-            (self.turn, self.turn_bytes) = (0, 0);
-            tokio::task::yield_now().await;
-        }
     }
 
     /// Does not read what nobody would take: the host has paused, or the peer does not read the
@@ -284,29 +272,36 @@ impl Reader {
     /// is locked once for all of them, and none is read under its lock.
     fn complete_whole(&mut self, input: &Bytes, at: usize) -> usize {
         let mut end = at;
-        let mut ended = std::mem::take(&mut self.ended);
+        let (mut ended, mut late) = (std::mem::take(&mut self.ended), Vec::new());
         {
             let mut state = self.core.lock();
             while let Some(whole) = self.connection.find_whole(input, end)
                 && let Some(sequence) = whole.reply()
             {
                 end = whole.end();
-                // TR-41: without a request, it is dropped.
-                let request = state.link.take_request(sequence).ok();
+                self.turn.record();
                 let waiter = state.waiting.take(sequence);
-                ended.extend(request.zip(waiter).map(|it| (it, whole)));
+                match state.link.take_request(sequence) {
+                    Ok(request) => ended.extend(waiter.map(|it| ((request, it), whole))),
+                    // TR-41: without a request, it is dropped.
+                    Err(unmatched) => late.push(unmatched),
+                }
             }
         }
         if ended.len() > 1 {
             // Who gets a reply often asks the next thing at once.
             self.core.application.expect(ended.len());
         }
+        // EX-275: the callers go on in turns of their own, when no lock is held.
         for ((request, waiter), whole) in ended.drain(..) {
             let outcome = reply_outcome_whole(&request, &whole, input);
             // A caller that went away has given the request up.
             waiter.send(outcome).ok();
         }
         self.ended = ended;
+        for unmatched in late {
+            self.core.late_reply(unmatched);
+        }
         end
     }
 
@@ -317,13 +312,17 @@ impl Reader {
                 others.push(effect);
                 continue;
             };
-            let waiter = {
+            let (request, waiter) = {
                 let mut state = self.core.lock();
-                let request = state.link.take_request(sequence).ok();
-                request.zip(state.waiting.take(sequence))
+                let request = state.link.take_request(sequence);
+                (request, state.waiting.take(sequence))
             };
-            if let Some((request, waiter)) = waiter {
-                waiter.send(reply_outcome(&request, &payload)).ok();
+            match (request, waiter) {
+                (Ok(request), Some(waiter)) => {
+                    waiter.send(reply_outcome(&request, &payload)).ok();
+                }
+                (Ok(_), None) => {}
+                (Err(unmatched), _) => self.core.late_reply(unmatched),
             }
         }
         if !others.is_empty() {
@@ -401,7 +400,7 @@ impl Reader {
     fn note(&mut self, delivery: &mut Delivery, offered: Offered) -> Next {
         delivery.offered = offered;
         delivery.unwritten = delivery.unwritten.saturating_add(1);
-        self.turn = self.turn.saturating_add(1);
+        self.turn.record();
         let again = offered == Offered::Again;
         if again || delivery.unwritten >= FLUSH_RECORDS || self.is_turn_over() {
             Next::Pause
@@ -410,9 +409,9 @@ impl Reader {
         }
     }
 
-    /// TR-53: a turn ends when another link may wait for one.
+    /// TR-53: a turn ends within a read when another link may wait for one.
     fn is_turn_over(&self) -> bool {
-        self.turn >= TURN_RECORDS && self.core.node.has_several_links()
+        self.turn.has_no_record_left() && self.core.node.has_several_links()
     }
 
     /// What has to be done between two records.
@@ -427,7 +426,7 @@ impl Reader {
             delivery.unwritten = 0;
         }
         if over {
-            self.give_turn().await;
+            self.turn.end().await;
         }
     }
 }
@@ -496,6 +495,15 @@ impl LinkCore {
         let max = self.node.config.bounds.send_charge_max;
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         self.tells_flow.load(Ordering::Acquire) && self.inbox.bytes() < max
+    }
+
+    /// EX-274: a reply that ends no request is reported, and changes nothing.
+    fn late_reply(&self, unmatched: Unmatched) {
+        if let Some(token) = self.token() {
+            let peer = token.peer().clone();
+            let diagnostic = Diagnostic::LateReply { peer, unmatched };
+            self.node.inbound.on_diagnostic(diagnostic);
+        }
     }
 
     /// Whether the host takes the next record.

@@ -6,6 +6,7 @@
 mod inbox;
 mod lane;
 mod submit;
+mod turn;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -349,7 +350,8 @@ impl LinkCore {
         }
     }
 
-    /// The task of a link: keeps its deadlines, and carries out what was left to it.
+    /// The task of a link: keeps its deadlines, and carries out what was left to it. One timer serves all
+    /// of them, and no record sets it (EX-387, EX-390).
     async fn keep(self: Arc<Self>) {
         loop {
             self.drain().await;

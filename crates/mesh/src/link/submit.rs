@@ -275,7 +275,9 @@ impl LinkCore {
         Ok(Tracked::new(parts.charge(), written))
     }
 
-    /// Queues a request and enters it into the table of those that wait.
+    /// Queues a request and enters it into the table of those that wait: encoded once, by the caller, for a
+    /// peer that was found in constant time, under one lock and in one call to the transport (EX-380). The
+    /// entry is there before a byte can leave (EX-272), and no task is started for it (EX-390).
     pub(crate) fn ask(
         self: &Arc<Self>,
         record: &Record,
@@ -300,7 +302,8 @@ impl LinkCore {
             ..
         } = &mut *state;
         let id = link.next_id();
-        // Nobody else waits, so nobody else is about to send: go at once.
+        // Nobody else waits, so nobody else is about to send: go at once, and without another task
+        // (EX-389).
         let flush = if waiting.is_empty() {
             Flush::Now
         } else {

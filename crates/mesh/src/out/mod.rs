@@ -29,6 +29,8 @@ pub(crate) use queue::Segment;
 
 /// Ordered bytes that are written before a waiting chunk gets its turn.
 const ROUND_BYTES: usize = 256 * 1024;
+/// Full segments that wait before a submit writes them.
+const SEGMENTS_MAX: usize = 2;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
 /// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
@@ -595,8 +597,8 @@ impl State {
         if self.writer != Writer::Idle || self.flow == FlowState::Paused {
             return Act::Nothing;
         }
-        // A full segment goes while it is in the caches, and the peer can begin with it.
-        if !self.ordered.is_empty() {
+        // Full segments go while they are in the caches, and the peer can begin with them.
+        if self.ordered.len() >= SEGMENTS_MAX {
             return Act::Flush;
         }
         match (self.corked, flush) {

@@ -524,11 +524,7 @@ fn arrived<M>(mut stage: Stage<M>, message: M, cx: &mut Context<'_, M>) -> Stage
 /// RL-362: what is still relayed for this move follows the object.
 fn tenure_ended<M>(stage: Stage<M>, cx: &mut Context<'_, M>) -> Stage<M> {
     match stage {
-        Stage::TargetOpen(stage) => {
-            cx.bury(&stage.unit, Epitaph::MovedOn);
-            cx.enter(TargetStage::Absent);
-            Stage::Absent
-        }
+        Stage::TargetOpen(stage) => stage.tenure_ended(cx),
         stage @ (Stage::Absent
         | Stage::Prewarmed(_)
         | Stage::TargetRestoring(_)

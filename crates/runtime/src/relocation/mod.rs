@@ -3,6 +3,7 @@
 //! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
 
 mod book;
+mod capture;
 mod emit;
 mod follow;
 mod freeze;
@@ -12,6 +13,7 @@ mod line;
 mod links;
 mod memory;
 mod moving;
+mod outbox;
 mod pacing;
 mod pending;
 mod receive;
@@ -209,7 +211,8 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
     None
 }
 
-/// WR-51: whether the source that a command 40 names is the run at the other end. What follows is tied to the
+/// WR-51: whether the source that a command 40 names is the run at the other end. That is judged here and nowhere else, as
+/// authority is by the commit and a binding by its session (RL-29). What follows is tied to the
 /// connection of that command (RL-5).
 fn is_from(prepare: &RelocationPrepare, link: &PeerLink) -> bool {
     prepare.source_node_rid == *link.peer()

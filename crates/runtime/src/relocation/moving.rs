@@ -240,7 +240,7 @@ fn usable(
     }
 }
 
-/// Fixes identity and fences (SRC-2, RL-5, RL-28).
+/// Fixes identity and fences (SRC-2, RL-5, RL-28). The id is the move's own and never that of an operation (RL-6).
 async fn plan(
     core: &Core,
     live: &Live,

@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
-use spotlane_mesh::{NotSubmitted, PeerLink, SendError};
+use spotlane_lane::{CapturedTimer, Saved, SealError, SealGuard};
+use spotlane_mesh::PeerLink;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::budget::UnitId;
 use spotlane_relocation::identity::ConnectionId;
@@ -27,7 +27,9 @@ use spotlane_wire::Record;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
+use super::capture::{captured_queue, encode, look};
 use super::inbox::{Inbox, Input};
+use super::outbox::{Outbox, Sending, Sent, What};
 use super::pacing::{Charge, Granted};
 use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
@@ -62,14 +64,20 @@ impl Granted for SourceUnit {
     }
 }
 
-enum SourceInput {
+pub(super) enum SourceInput {
     Event(Box<SourceEvent>),
+    /// A record that waited for room has left, or its connection is over.
+    Sent(Sent),
     /// The budget has room for the next chunk.
     Chunk(Charge),
     Sealed(Result<Box<SealGuard<Cell>>, SealError>),
 }
 
 impl SourceUnit {
+    pub(super) fn sent(&self, sent: Sent) {
+        self.inbox.push(SourceInput::Sent(sent));
+    }
+
     pub(crate) fn push(&self, event: SourceEvent) {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
@@ -122,6 +130,7 @@ pub(super) fn start(
     let driver = Driver {
         machine: Source::new(core.moves.settings),
         events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
+        outbox: Outbox::default(),
         guard: None,
         cancel_seal: None,
         paced: core.moves.pacing.unit(),
@@ -158,6 +167,7 @@ struct Driver {
     machine: Source,
     /// What effects have led to; comes before everything that waits in the inbox.
     events: VecDeque<SourceEvent>,
+    outbox: Outbox,
     /// The sealed lane, from S0 to the boundary.
     guard: Option<SealGuard<Cell>>,
     cancel_seal: Option<oneshot::Sender<()>>,
@@ -224,6 +234,12 @@ impl Driver {
                 Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
                 Some(Input::Other(SourceInput::Chunk(charge))) => self.chunk_open(charge),
                 Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
+                Some(Input::Other(SourceInput::Sent(sent))) => {
+                    self.sent(sent);
+                    for sent in self.outbox.go_on(&self.core, &self.unit) {
+                        self.sent(sent);
+                    }
+                }
                 Some(Input::Arrived(message)) => self.arrived(message).await,
                 None => {
                     self.machine.on_deadline(self.now(), &mut effects);
@@ -276,7 +292,7 @@ impl Driver {
                 self.events
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
-            SourceEffect::Send { connection, record } => self.send(connection, *record).await,
+            SourceEffect::Send { connection, record } => self.send(connection, *record),
             SourceEffect::AwaitChunk { charge } => {
                 let unit = Arc::clone(&self.unit);
                 let pacing = &self.core.moves.pacing;
@@ -284,9 +300,7 @@ impl Driver {
             }
             SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
-                let outcome = self.submit_cutover(connection, *record).await;
-                self.events
-                    .push_back(SourceEvent::CutoverSubmitted(outcome));
+                self.put(connection, *record, What::Cutover);
             }
             SourceEffect::ReadAuthority => self.read_row(),
             // The hold is the lane's own until the boundary, so the machine has none to give back here.
@@ -442,47 +456,39 @@ impl Driver {
         Ok(payload)
     }
 
-    /// Sends one record, pinned (TR-93); a pin that fails is a connection that is lost.
-    async fn send(&mut self, connection: ConnectionId, record: Record) {
-        if let Record::RelocationPrepare(_) = record {
-            self.connection = connection;
-        }
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) if matches!(record, Record::RelocationState(_)) => {
-                self.submit_chunk(&link, record)
+    /// Sends one record, behind those before it.
+    fn send(&mut self, connection: ConnectionId, record: Record) {
+        let what = match record {
+            Record::RelocationState(_) => What::Chunk(self.granted.take()),
+            Record::RelocationPrepare(_) => {
+                self.connection = connection;
+                What::Record
             }
-            Some(link) => submit(&link, record).await,
-            None => false,
+            _ => What::Record,
         };
-        if !sent {
-            self.events
-                .push_back(SourceEvent::ConnectionLost(connection));
+        self.put(connection, record, what);
+    }
+
+    fn put(&mut self, connection: ConnectionId, record: Record, what: What) {
+        let sending = Sending {
+            connection,
+            record,
+            what,
+        };
+        if let Some(sent) = self.outbox.send(&self.core, &self.unit, sending) {
+            self.sent(sent);
         }
     }
 
-    /// RL-131: a chunk is charged until the transport is seen to release it.
-    fn submit_chunk(&mut self, link: &PeerLink, record: Record) -> bool {
-        let charge = self.granted.take();
-        let Ok(tracked) = link.submit_bulk(record) else {
-            return false;
+    /// A pin that fails is a connection that is lost (TR-93).
+    fn sent(&mut self, sent: Sent) {
+        let event = match (sent.is_cutover, sent.taken) {
+            (true, true) => SourceEvent::CutoverSubmitted(SubmitOutcome::Submitted),
+            (true, false) => SourceEvent::CutoverSubmitted(SubmitOutcome::FailedOrUnknown),
+            (false, true) => return,
+            (false, false) => SourceEvent::ConnectionLost(sent.connection),
         };
-        self.core.tasks.spawn(async move {
-            tracked.await;
-            drop(charge);
-        });
-        true
-    }
-
-    async fn submit_cutover(&mut self, connection: ConnectionId, record: Record) -> SubmitOutcome {
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) => submit(&link, record).await,
-            None => false,
-        };
-        if sent {
-            SubmitOutcome::Submitted
-        } else {
-            SubmitOutcome::FailedOrUnknown
-        }
+        self.events.push_back(event);
     }
 
     /// The boundary (RL-352): the lane becomes a hand-off, from which no call leads back, and messages come to the inbox
@@ -663,104 +669,4 @@ fn messages(saved: Vec<Saved<Cell>>) -> impl Iterator<Item = Box<Message>> {
         } => Some(message),
         _ => None,
     })
-}
-
-/// Reads the list of nodes now; a store that does not answer leaves it as it was.
-async fn look(core: &Core) {
-    if let Err(error) = crate::directory::refresh(core).await {
-        tracing::debug!(target: "spotlane::runtime::relocation", %error, "the list of nodes was not read");
-    }
-}
-
-/// What a sealed lane holds, as it travels.
-struct CapturedQueue {
-    work: Vec<QueuedWork>,
-    /// The places, among the messages, of those that do not travel.
-    left_out: Vec<usize>,
-}
-
-/// EX-204: what was accepted and has not started, with queued ticks, in order.
-fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>) -> CapturedQueue {
-    let mut queue = CapturedQueue {
-        work: Vec::new(),
-        left_out: Vec::new(),
-    };
-    let mut messages = 0;
-    for captured in guard.captured() {
-        match captured {
-            Captured::Item {
-                item: Work::Message(message),
-                ..
-            } => {
-                match freeze::freeze(core, fence, message) {
-                    Ok(record) => queue.work.push(QueuedWork::Record(Box::new(record))),
-                    Err(_) => queue.left_out.push(messages),
-                }
-                messages += 1;
-            }
-            Captured::Item {
-                item: Work::Tick(tick),
-                ..
-            } => queue.work.push(QueuedWork::Tick(tick.clone())),
-            Captured::Item {
-                item: Work::Disconnected(_),
-                ..
-            } => {
-                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
-                    queue.work.push(QueuedWork::Record(Box::new(record)));
-                }
-            }
-            Captured::Tick(tick) => {
-                if let Ok(tick) = freeze::freeze_tick(core, tick) {
-                    queue.work.push(QueuedWork::Tick(Box::new(tick)));
-                }
-            }
-            _ => {}
-        }
-    }
-    queue
-}
-
-/// From so many bytes of state on, the checksum is made on a thread that may block.
-const ENCODE_APART_FROM: usize = 1024 * 1024;
-
-async fn encode(
-    order: CaptureOrder,
-    participant: ParticipantCapture,
-) -> Result<Payload, CaptureFailure> {
-    let failed = |error: spotlane_relocation::source::payload::PayloadError| {
-        tracing::error!(target: "spotlane::runtime::relocation", %error, "a payload was not encoded");
-        CaptureFailure::NotEncodable
-    };
-    let bytes = participant.state.as_ref().map_or(0, bytes::Bytes::len);
-    if bytes < ENCODE_APART_FROM {
-        return Payload::encode(&order, &[participant]).map_err(failed);
-    }
-    let encoded = tokio::task::spawn_blocking(move || Payload::encode(&order, &[participant]));
-    match encoded.await {
-        Ok(encoded) => encoded.map_err(failed),
-        Err(_) => Err(CaptureFailure::NotEncodable),
-    }
-}
-
-/// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
-pub(super) async fn submit(link: &PeerLink, record: Record) -> bool {
-    let mut refused = match link.submit(record) {
-        Ok(()) => return true,
-        Err(refused) => refused,
-    };
-    loop {
-        if !matches!(refused.why, NotSubmitted::Full { .. }) {
-            tracing::debug!(target: "spotlane::runtime::relocation", why = %refused.why, "a record was not sent");
-            return false;
-        }
-        match link.send(*refused.record, None).await {
-            Ok(()) => return true,
-            Err(SendError::DeadlineExceeded { record, .. }) => match link.submit(*record) {
-                Ok(()) => return true,
-                Err(again) => refused = again,
-            },
-            Err(_) => return false,
-        }
-    }
 }

@@ -26,9 +26,9 @@ use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
 use super::inbox::Input;
+use super::outbox::send_beside;
 use super::receive::{Attempt, Event, TargetInput, TargetUnit};
 use super::replies::{MoveContext, Place};
-use super::source::submit;
 use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
@@ -340,7 +340,7 @@ impl Driver {
             TargetEffect::Entered(stage) => emit::target_stage(stage),
             TargetEffect::ReadAuthority => self.read_row(),
             TargetEffect::Restore(order) => self.restore(*order),
-            TargetEffect::Send { connection, record } => self.send(connection, *record).await,
+            TargetEffect::Send { connection, record } => self.send(connection, *record),
             TargetEffect::Commit(order) => self.commit(*order),
             TargetEffect::Merge(items) => self.merge(items),
             TargetEffect::RunLifecycle(step) => self.run_lifecycle(&step),
@@ -423,15 +423,14 @@ impl Driver {
         }
     }
 
-    async fn send(&mut self, connection: ConnectionId, record: Record) {
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) => submit(&link, record).await,
-            None => false,
-        };
-        if !sent {
-            self.events
-                .push_back(TargetEvent::ConnectionLost(connection));
-        }
+    fn send(&self, connection: ConnectionId, record: Record) {
+        let (unit, link) = (
+            Arc::clone(&self.unit),
+            self.core.moves.links.link(connection),
+        );
+        send_beside(&self.core, link, record, move || {
+            unit.push(TargetEvent::ConnectionLost(connection));
+        });
     }
 
     /// One attempt at the owner change; the machine decides about another (TGT-24).

@@ -116,7 +116,7 @@ fn route_of(tenure: &Tenure, shared: &Shared) -> ActorRoute {
 
 impl Host {
     /// Sends a record about a binding to a host, which may be this one; nothing repeats it (SB-56, SB-84).
-    pub(super) fn to_host(
+    pub(super) fn send_record(
         &mut self,
         to: HostIndex,
         record: Record,
@@ -167,15 +167,12 @@ impl Host {
         let hop = self
             .following
             .hop(monotonic(shared.now()), &addressed, HopCount::new(hops)?);
-        match hop.filter(|_| hops == 0) {
-            Some(hop) => self.forward_bind(bind, &hop, owner, shared),
-            None => self.answer_bind(
-                bind.correlation,
-                asker,
-                Err(BindRefusal::StaleLocation),
-                shared,
-            ),
+        if let Some(hop) = hop.filter(|_| hops == 0) {
+            return self.forward_bind(bind, &hop, owner, shared);
         }
+        let refusal = Err(BindRefusal::StaleLocation);
+        self.answer_bind(bind.correlation, asker, refusal, shared);
+        Ok(())
     }
 
     fn forward_bind(
@@ -208,7 +205,7 @@ impl Host {
                 followed: true,
             };
             let refusal = Err(BindRefusal::StaleLocation);
-            return self.answer_bind(correlation, asker, refusal, shared);
+            self.answer_bind(correlation, asker, refusal, shared);
         }
         Ok(())
     }
@@ -256,7 +253,8 @@ impl Host {
         } = bind.binding
         else {
             let refusal = Err(BindRefusal::Sealed);
-            return self.answer_bind(bind.correlation, asker, refusal, shared);
+            self.answer_bind(bind.correlation, asker, refusal, shared);
+            return Ok(());
         };
         let lease = shared.leases.get(asker.owner.0);
         let lease = *lease.context("a host of this world")?;
@@ -275,7 +273,8 @@ impl Host {
         };
         let event = TargetEvent::Arrived(arrival);
         self.jobs.push_back(Job::Target(actor, event));
-        self.answer_bind(bind.correlation, asker, Ok(None), shared)
+        self.answer_bind(bind.correlation, asker, Ok(None), shared);
+        Ok(())
     }
 
     /// Answers command 38; a registration that came by Message Follow says where it is.
@@ -285,7 +284,7 @@ impl Host {
         asker: Asker,
         result: Result<Option<ActorRoute>, BindRefusal>,
         shared: &mut Shared,
-    ) -> Result<()> {
+    ) {
         let followed = result.as_ref().ok().cloned().flatten();
         let reply = BindReply {
             correlation,
@@ -294,13 +293,12 @@ impl Host {
         };
         if asker.owner == self.index {
             self.jobs.push_back(Job::BindAnswered(reply));
-            return Ok(());
+            return;
         }
         let link = self.links.get(&asker.owner).copied();
         let packet = Packet::BindAnswer(reply);
         let (Submit::Taken(_) | Submit::Failed) =
             shared.send(self.index, asker.owner, link, packet);
-        Ok(())
     }
 
     /// One event for the binding of an Actor.
@@ -328,13 +326,13 @@ impl Host {
                 } => {
                     if let Some(asker) = self.askers.remove(&correlation) {
                         let result = result.map(|()| Some(route.clone()));
-                        self.answer_bind(correlation, asker, result, shared)?;
+                        self.answer_bind(correlation, asker, result, shared);
                     }
                 }
                 ActorEffect::SendReplaced { to, replaced } => {
                     let to = shared.cast.host_of(&to.node_rid);
                     if let (Some(to), false) = (to, shared.has(Mutant::NeverReplaced)) {
-                        self.to_host(to, Record::from(*replaced), shared)?;
+                        self.send_record(to, Record::from(*replaced), shared)?;
                     }
                 }
                 ActorEffect::RunDisconnected(_) => {
@@ -535,7 +533,7 @@ impl Host {
         });
         let to = shared.cast.host_of(&pushed.to.node_rid);
         let to = to.context("a session owner of this world")?;
-        self.to_host(to, Record::from(pushed.record), shared)
+        self.send_record(to, Record::from(pushed.record), shared)
     }
 }
 

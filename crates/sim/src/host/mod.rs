@@ -15,7 +15,6 @@ mod progress;
 mod rows;
 mod sending;
 mod session;
-mod session_acts;
 mod source;
 mod target;
 

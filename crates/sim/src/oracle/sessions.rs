@@ -104,10 +104,10 @@ impl SessionBook {
                 self.current.insert(*actor, (*binding, *at));
             }
             // At a former owner it ends too, when its end comes there (SB-65).
-            SessionSight::Retired { actor, at, binding } => {
-                if self.current.get(actor) == Some(&(*binding, *at)) {
-                    self.current.remove(actor);
-                }
+            SessionSight::Retired { actor, at, binding }
+                if self.current.get(actor) == Some(&(*binding, *at)) =>
+            {
+                self.current.remove(actor);
             }
             SessionSight::Pushed {
                 push,

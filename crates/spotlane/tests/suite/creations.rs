@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use spotlane::prelude::*;
+use spotlane_store_memory::{Fault, FaultControl, FaultStore};
 
-use crate::app::{Counter, Shared, Stores, builder, settings};
+use crate::app::{Counter, Shared, Stores, builder, settings, text};
 use crate::proxy::{Proxy, Way, Wire};
 use crate::two_hosts::connect;
 
@@ -50,7 +51,7 @@ async fn create_and_lose(request: &'static str) -> (Result<Creation, Error>, Hos
     (made.await.unwrap().unwrap(), a, b)
 }
 
-/// RL-85, RL-87, RL-89: the same operation again is answered by what the first one left: with the answer of the Actor.
+/// RL-85, RL-86, RL-87, RL-89: the same operation again is answered by what the first one left: with the answer of the Actor.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_answer_is_lost_is_answered_again() {
     let (made, a, _b) = create_and_lose("hello").await;
@@ -93,4 +94,32 @@ async fn a_failure_that_is_lost_is_told_again() {
     assert_eq!(made.unwrap_err().kind(), ErrorKind::InternalFailure);
     assert_eq!(a.status().actors, 0);
     assert_eq!(b.actors().find("c").await.unwrap(), None);
+}
+
+/// ST-72, RL-81: a commit whose answer is lost, at a store that is silent for longer than the creator waits: the creator is
+/// told that its time is over, and the Actor is there once the store says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_not_known_in_time_is_settled_later() {
+    let (stores, at_a, faults) = (Stores::new(), Shared::default(), FaultControl::new());
+    let mut quiet = settings();
+    // Nobody else asks the store meanwhile.
+    quiet.polling_interval = Duration::from_secs(60);
+    let a = builder("a", &stores, &at_a)
+        .location_store(FaultStore::new(stores.location.clone(), faults.clone()))
+        .settings(quiet);
+    let a = a.start().await.unwrap();
+    let creator = a.clone();
+    let made = tokio::spawn(async move {
+        let call = creator.actors().create::<Counter>("c").request("wait at a");
+        call.timeout(Duration::from_millis(150)).await
+    });
+    at_a.began.notified().await;
+    for _ in 0..30 {
+        faults.next(Fault::LoseAnswer).unwrap();
+    }
+    at_a.gate.notify_one();
+    let error = made.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(text(&a, "c", "log").await.unwrap(), "");
+    assert_eq!(a.status().actors, 1);
 }

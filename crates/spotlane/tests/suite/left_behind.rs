@@ -76,6 +76,34 @@ async fn a_message_in_line_follows_its_actor() {
     assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
 }
 
+/// EX-128, EX-152: answers and control are no jobs: a request to another node ends while every permit of its host is
+/// taken and every handler waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_come_while_no_permit_is_left() {
+    let stores = Stores::new();
+    let mut tight = settings();
+    tight.job_limit = JobLimit::Manual(1);
+    let at_a = Shared::default();
+    let a = builder("a", &stores, &at_a)
+        .settings(tight)
+        .start()
+        .await
+        .unwrap();
+    let (b, _) = host("b", &stores).await;
+    connect(&[&a, &b]).await;
+    a.actors().create::<Counter>("d").await.unwrap();
+    b.actors().create::<Counter>("e").await.unwrap();
+    let blocker = a.actor("d");
+    let waiting = tokio::spawn(async move { blocker.request("wait", ()).await });
+    at_a.began.notified().await;
+    a.actor("d").send("note", "x").await.unwrap();
+    until("no permit is left", || a.status().jobs.queued == 1).await;
+    assert_eq!(text(&a, "e", "place").await.unwrap(), "b");
+    assert_eq!(a.status().jobs.queued, 1, "still none");
+    at_a.gate.notify_one();
+    waiting.await.unwrap().unwrap();
+}
+
 /// SRC-10: a caller that goes away while its move is being planned leaves an Actor that can move.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_move_leaves_an_actor_that_can_move() {

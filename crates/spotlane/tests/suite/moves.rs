@@ -40,6 +40,8 @@ async fn an_actor_moves_with_its_state() {
     let (a, _, b, _) = pair().await;
     add(&a, "c", 41).await.unwrap();
     a.relocate("c", b.node_id()).await.unwrap();
+    // It is not served here any more, whether or not the target has opened it.
+    assert_eq!(a.status().actors, 0);
     assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
     assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
     assert_eq!(add(&b, "c", 1).await.unwrap(), "42");

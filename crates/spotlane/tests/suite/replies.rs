@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-/// RL-26, RL-263, RL-264, RL-364: the answers stand in the Relocation Store under the numbers of their requests, and the row
+/// RL-6, RL-26, RL-263, RL-264, RL-364: the answers stand in the Relocation Store under the numbers of their requests, and the row
 /// points at them; the move is completed when each caller has its answer, and then nothing of it stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_to_moved_requests_are_stored_until_the_move_is_completed() {
@@ -250,6 +250,7 @@ async fn answers_to_moved_requests_are_stored_until_the_move_is_completed() {
         assert!(sequence.get() > before);
         before = sequence.get();
     }
+    assert_ne!(answers[0].operation, answers[1].operation);
     let payload = answers[0].payload.as_ref().unwrap();
     assert_eq!(&payload.payload.as_bytes()[..], b"5");
     let gone = BlobReference::new(&root).unwrap();

@@ -20,10 +20,10 @@ use spotlane_wire::command::session::{
 };
 use spotlane_wire::reference::{ActorRef, SessionRouteUpdate};
 
-use super::session::{Call, RelayCall, SessionUnit, Wire};
-use super::{Host, Job, StoreAnswer};
+use super::{Call, RelayCall, SessionUnit, Wire};
 use crate::cast::{push_of, session_of, session_rid};
 use crate::client::{ClientAct, Reference};
+use crate::host::{Host, Job, StoreAnswer};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
 use crate::observation::{
@@ -54,7 +54,11 @@ fn route_of(tenure: &Tenure, shared: &Shared) -> Option<(ActorRef, ActorRoute)> 
 
 impl Host {
     /// A client of this host does something.
-    pub(super) fn client_acts(&mut self, act: ClientAct, shared: &mut Shared) -> Result<()> {
+    pub(in crate::host) fn client_acts(
+        &mut self,
+        act: ClientAct,
+        shared: &mut Shared,
+    ) -> Result<()> {
         match act {
             ClientAct::Connect { client, session } => self.connected(client, session, shared),
             ClientAct::Bind {
@@ -128,7 +132,7 @@ impl Host {
     }
 
     /// The lease was renewed.
-    pub(super) fn admit_sessions(&mut self, shared: &Shared) {
+    pub(in crate::host) fn admit_sessions(&mut self, shared: &Shared) {
         for session in self.sessions.all() {
             let event = Box::new(self.admission(shared));
             self.jobs.push_back(Job::Session(session, event));
@@ -178,7 +182,7 @@ impl Host {
     }
 
     /// The look-up for a bind was answered.
-    pub(super) fn bind_route_found(
+    pub(in crate::host) fn bind_route_found(
         &mut self,
         session: SessionIndex,
         actor: ActorIndex,
@@ -273,7 +277,7 @@ impl Host {
     }
 
     /// A record about a binding, from another host or from this one.
-    pub(super) fn binding_record(
+    pub(in crate::host) fn binding_record(
         &mut self,
         from: HostIndex,
         record: Record,
@@ -347,7 +351,7 @@ impl Host {
     }
 
     /// Commands 42 and 44, from source and target to a session owner.
-    pub(super) fn send_route(
+    pub(in crate::host) fn send_route(
         &mut self,
         relocation: RelocationId,
         node: &NodeRid,
@@ -380,6 +384,6 @@ impl Host {
             }
             _ => {}
         }
-        self.to_host(to, record, shared)
+        self.send_record(to, record, shared)
     }
 }
