@@ -204,7 +204,9 @@ async fn judge_actor(cluster: &Cluster, id: &str, seen: &[Seen]) -> bool {
 async fn survivors_are_healthy(cluster: &Cluster, round: u64) {
     for node in &cluster.nodes {
         assert_eq!(node.get("/healthz").0, 200, "{}", node.log());
-        eventually(|| node.get("/readyz").0, |code| *code == 200);
+        // With what it says of itself, should it not become ready again.
+        let ready = || (node.get("/readyz").0, node.log());
+        eventually(ready, |(code, _)| *code == 200);
     }
     for index in 0..4 {
         let id = format!("fresh-{round}-{index}");

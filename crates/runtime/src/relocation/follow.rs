@@ -83,14 +83,12 @@ impl Following {
         addressed: Option<&ActorRouteFence>,
     ) -> Result<Hop, FollowRefusal> {
         let book = self.book();
-        let addressed = match addressed {
-            Some(fence) => FollowRoute::Actor {
-                actor: fence.clone(),
-            },
-            None => {
-                let route = book.route(&actor_key(id));
-                route.ok_or(FollowRefusal::NoRoute)?.source.clone()
-            }
+        let addressed = if let Some(fence) = addressed {
+            let actor = fence.clone();
+            FollowRoute::Actor { actor }
+        } else {
+            let route = book.route(&actor_key(id));
+            route.ok_or(FollowRefusal::NoRoute)?.source.clone()
         };
         book.hop(now, &addressed, hops)
     }

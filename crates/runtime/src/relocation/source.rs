@@ -273,11 +273,7 @@ impl Driver {
     async fn act(&mut self, effect: SourceEffect) {
         match effect {
             SourceEffect::Entered(stage) => emit::source_stage(stage),
-            SourceEffect::AwaitBudget => {
-                let unit = Arc::clone(&self.unit);
-                let pacing = &self.core.moves.pacing;
-                pacing.want_start(self.paced, unit, self.connection);
-            }
+            SourceEffect::AwaitBudget => self.want_start(),
             SourceEffect::RefuseBinds => {
                 let bindings = self.live.unit.session.refuse_binds();
                 self.events.push_back(SourceEvent::BindsRefused(bindings));
@@ -294,11 +290,7 @@ impl Driver {
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
             SourceEffect::Send { connection, record } => self.send(connection, *record),
-            SourceEffect::AwaitChunk { charge } => {
-                let unit = Arc::clone(&self.unit);
-                let pacing = &self.core.moves.pacing;
-                pacing.want_chunk(self.paced, unit, self.connection, charge);
-            }
+            SourceEffect::AwaitChunk { charge } => self.want_chunk(charge),
             SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
                 self.put(connection, *record, What::Cutover);
@@ -340,6 +332,19 @@ impl Driver {
             // Permit and payload are the machine's and the lane's own: nothing is kept here.
             SourceEffect::ReturnPermit | SourceEffect::ReleasePayload => {}
         }
+    }
+
+    /// RL-125, RL-131: room in the budget, before the seal and before each chunk.
+    fn want_start(&self) {
+        let unit = Arc::clone(&self.unit);
+        let pacing = &self.core.moves.pacing;
+        pacing.want_start(self.paced, unit, self.connection);
+    }
+
+    fn want_chunk(&self, charge: u64) {
+        let unit = Arc::clone(&self.unit);
+        let pacing = &self.core.moves.pacing;
+        pacing.want_chunk(self.paced, unit, self.connection, charge);
     }
 
     /// The budget has room for the next chunk. The grant of a connection that is not in use any more goes back: the machine
