@@ -38,6 +38,8 @@ pub struct Plan {
     pub settings: RelocationSettings,
     /// The times of every session.
     pub session_times: SessionTimes,
+    /// How many of a thousand pushes close the connection instead (SB-39).
+    pub closing_pushes: u64,
     /// The lease of every host.
     pub lease: LeaseSettings,
     /// How long a caller waits for its terminal.
@@ -139,6 +141,7 @@ impl Plan {
             faults,
             settings: settings(&mut root.fork("settings"))?,
             session_times: SESSION_TIMES,
+            closing_pushes: 3,
             lease: lease_settings()?,
             // Where nothing may be lost, nobody gives up either.
             request_timeout: if climate.is_gentle() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use spotlane_relocation::settings::RelocationSettings;
 
+use crate::client::{ClientPlan, Stays};
 use crate::faults::{Climate, Fault};
 use crate::network::HostIndex;
 use crate::observation::ActorIndex;
@@ -57,6 +58,7 @@ impl Scenario {
             sender(SOURCE, Addressing::OldAddress),
         ];
         plan.clients.clear();
+        plan.closing_pushes = 0;
         plan.faults.clear();
         plan.moves = vec![(Duration::from_millis(50), move_to(TARGET))];
         plan.settings = settings(256, 1_000)?;
@@ -67,6 +69,22 @@ impl Scenario {
     pub fn and_back(mut self) -> Self {
         let back = (Duration::from_millis(75), move_to(SOURCE));
         self.plan.moves.push(back);
+        self
+    }
+
+    /// A client of [`SENDER`] is bound to the Actor before it moves, and never stops either.
+    pub fn with_client(mut self) -> Self {
+        self.plan.clients.push(ClientPlan {
+            host: SENDER,
+            actors: vec![ACTOR],
+            begins: Duration::from_millis(5),
+            steps: 400,
+            gap: Duration::from_micros(400),
+            request_percent: 50,
+            restless_percent: 0,
+            patience: None,
+            stays: Stays::Gone,
+        });
         self
     }
 

@@ -210,22 +210,29 @@ impl<M> Machine for Target<M> {
     }
 
     fn on_deadline(&mut self, now: Monotonic, out: &mut Vec<TargetEffect<M>>) {
-        self.tombstones.on_deadline(now);
-        self.step(now, out, |stage, cx| match stage {
-            Stage::Prewarmed(stage) => stage.on_deadline(cx),
-            Stage::TargetRestoring(stage) => stage.on_deadline(cx),
-            Stage::RelayReady(stage) => stage.on_deadline(cx),
-            Stage::CutoverReceived(stage)
-            | Stage::CutoverFallback(stage)
-            | Stage::StoreRetry(stage) => stage.on_deadline(cx),
-            Stage::OwnerCommitted(stage) => stage.on_deadline(cx),
-            Stage::TargetOpen(stage) => stage.on_deadline(cx),
-            Stage::TargetRemoved if cx.tombstones.is_empty() => {
-                cx.enter(TargetStage::Absent);
-                Stage::Absent
-            }
-            stage @ (Stage::Absent | Stage::TargetRemoved) => stage,
+        let released = self.tombstones.on_deadline(now);
+        self.step(now, out, |stage, cx| {
+            open::follow(released, cx);
+            stage_deadline(stage, cx)
         });
+    }
+}
+
+fn stage_deadline<M>(stage: Stage<M>, cx: &mut Context<'_, M>) -> Stage<M> {
+    match stage {
+        Stage::Prewarmed(stage) => stage.on_deadline(cx),
+        Stage::TargetRestoring(stage) => stage.on_deadline(cx),
+        Stage::RelayReady(stage) => stage.on_deadline(cx),
+        Stage::CutoverReceived(stage)
+        | Stage::CutoverFallback(stage)
+        | Stage::StoreRetry(stage) => stage.on_deadline(cx),
+        Stage::OwnerCommitted(stage) => stage.on_deadline(cx),
+        Stage::TargetOpen(stage) => stage.on_deadline(cx),
+        Stage::TargetRemoved if cx.tombstones.is_empty() => {
+            cx.enter(TargetStage::Absent);
+            Stage::Absent
+        }
+        stage @ (Stage::Absent | Stage::TargetRemoved) => stage,
     }
 }
 
@@ -395,8 +402,10 @@ fn relayed<M>(
         return stage;
     }
     // RL-362: the object was here in this move and has moved on.
-    if cx.tombstones.find(&relay.identity()) == Some(Epitaph::MovedOn) {
-        cx.push(TargetEffect::Forward(relay.record));
+    let until = cx.now.after(cx.settings.cutover_wait());
+    if let Some(late) = cx.tombstones.moved_on(&relay.identity()) {
+        let released = late.push(connection, *relay.record, until);
+        open::follow(released, cx);
         return stage;
     }
     match stage {
@@ -446,6 +455,10 @@ fn cut_over<M>(
 ) -> Stage<M> {
     if !from_source(cutover, cx) {
         return stage;
+    }
+    if let Some(late) = cx.tombstones.moved_on(&cutover.identity()) {
+        let released = late.close(connection);
+        open::follow(released, cx);
     }
     match stage {
         Stage::RelayReady(stage) => stage.cut_over(connection, cutover, cx),

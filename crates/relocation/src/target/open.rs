@@ -191,13 +191,8 @@ impl TargetOpen {
     pub(super) fn tenure_ended<M>(mut self: Box<Self>, cx: &mut Context<'_, M>) -> Stage<M> {
         cx.bury(&self.unit, Epitaph::MovedOn);
         cx.enter(TargetStage::Absent);
-        let released = self.late.end();
-        for _ in 0..released.repeated {
-            cx.ignore(TargetIgnored::AlreadyRelayed);
-        }
-        for record in released.records {
-            cx.push(TargetEffect::Forward(Box::new(record)));
-        }
+        follow(self.late.end(), cx);
+        cx.tombstones.remember(&self.unit.identity, self.late);
         Stage::Absent
     }
 
@@ -244,5 +239,15 @@ fn deliver<M>(released: Released, cx: &mut Context<'_, M>) {
     }
     for record in released.records {
         cx.push(TargetEffect::Deliver(Box::new(record)));
+    }
+}
+
+/// As [`deliver`], for an object that has moved on (RL-362).
+pub(super) fn follow<M>(released: Released, cx: &mut Context<'_, M>) {
+    for _ in 0..released.repeated {
+        cx.ignore(TargetIgnored::AlreadyRelayed);
+    }
+    for record in released.records {
+        cx.push(TargetEffect::Forward(Box::new(record)));
     }
 }

@@ -193,6 +193,13 @@ pub(super) struct Released {
     pub(super) repeated: usize,
 }
 
+impl Released {
+    pub(super) fn add(&mut self, other: Self) {
+        self.records.extend(other.records);
+        self.repeated = self.repeated.saturating_add(other.repeated);
+    }
+}
+
 impl Late {
     fn behind(connection: ConnectionId, records: &[FrozenRecord], forget: Monotonic) -> Self {
         let mut late = Self {
@@ -304,8 +311,12 @@ impl Late {
     }
 
     pub(super) fn deadline(&self) -> Option<Monotonic> {
-        let staged = self.staged.iter().map(|staged| staged.until);
-        staged.chain(self.forget).min()
+        self.staged_until().into_iter().chain(self.forget).min()
+    }
+
+    /// When the next wait for a cutover is over.
+    pub(super) fn staged_until(&self) -> Option<Monotonic> {
+        self.staged.iter().map(|staged| staged.until).min()
     }
 
     /// No cutover came: what was staged is new, unless it is known to be the batch.

@@ -3,6 +3,7 @@
 use spotlane_types::kind::FailureCode;
 use spotlane_types::time::Monotonic;
 
+use super::span::{Late, Released};
 use crate::identity::{ConnectionId, RelocationIdentity};
 
 /// What a terminal identity still answers.
@@ -17,17 +18,28 @@ pub(super) enum Epitaph {
 }
 
 /// One terminal identity.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Tombstone {
     identity: RelocationIdentity,
     epitaph: Epitaph,
     until: Monotonic,
     /// Connections that are older than the end and still open.
     open: Vec<ConnectionId>,
+    /// What is known of the records of a move that this node completed: its batch may come again (RL-109).
+    late: Option<Late>,
+}
+
+impl Tombstone {
+    /// Whether records wait for a cutover here.
+    fn waits(&self) -> bool {
+        self.late
+            .as_ref()
+            .is_some_and(|late| late.staged_until().is_some())
+    }
 }
 
 /// The terminal identities of one object. Their number is bounded by their time.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tombstones(Vec<Tombstone>);
 
 impl Tombstones {
@@ -44,7 +56,21 @@ impl Tombstones {
             epitaph,
             until,
             open,
+            late: None,
         });
+    }
+
+    /// Keeps what is known of the records of an object that has moved on.
+    pub(super) fn remember(&mut self, identity: &RelocationIdentity, late: Late) {
+        if let Some(one) = self.0.iter_mut().find(|one| one.identity == *identity) {
+            one.late = Some(late);
+        }
+    }
+
+    /// What is known of the records of this identity, if its object was here and has moved on.
+    pub(super) fn moved_on(&mut self, identity: &RelocationIdentity) -> Option<&mut Late> {
+        let one = self.0.iter_mut().find(|one| one.identity == *identity)?;
+        one.late.as_mut()
     }
 
     pub(super) fn find(&self, identity: &RelocationIdentity) -> Option<Epitaph> {
@@ -59,15 +85,24 @@ impl Tombstones {
         }
     }
 
-    /// Forgets what has had its time and whose connections have closed.
-    pub(super) fn on_deadline(&mut self, now: Monotonic) {
-        self.0.retain(|one| one.until > now || !one.open.is_empty());
+    /// Forgets what has had its time and whose connections have closed, and gives back the records whose wait for a
+    /// cutover is over.
+    pub(super) fn on_deadline(&mut self, now: Monotonic) -> Released {
+        let mut released = Released::default();
+        for late in self.0.iter_mut().filter_map(|one| one.late.as_mut()) {
+            released.add(late.on_deadline(now));
+        }
+        self.0
+            .retain(|one| one.until > now || !one.open.is_empty() || one.waits());
+        released
     }
 
-    /// The next time at which something can be forgotten.
+    /// The next time at which something can be forgotten or given back.
     pub(super) fn deadline(&self) -> Option<Monotonic> {
         let closed = self.0.iter().filter(|one| one.open.is_empty());
-        closed.map(|one| one.until).min()
+        let late = self.0.iter().filter_map(|one| one.late.as_ref());
+        let waits = late.filter_map(Late::staged_until);
+        closed.map(|one| one.until).chain(waits).min()
     }
 
     pub(super) fn is_empty(&self) -> bool {

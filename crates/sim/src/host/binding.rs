@@ -513,7 +513,7 @@ impl Host {
         if !shared.session_random.percent(percent) {
             return Ok(());
         }
-        let closes = shared.session_random.below(400) == 0;
+        let closes = shared.session_random.below(1_000) < shared.plan.closing_pushes;
         let push = shared.push_id();
         let pushed = if closes {
             lane.binding.close()

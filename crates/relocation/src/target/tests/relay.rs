@@ -287,6 +287,33 @@ fn a_repeated_batch_does_not_follow_the_object_that_moves_on() {
     );
 }
 
+/// RL-362, RL-109: so is one that comes again when the object has moved on already.
+#[test]
+fn a_batch_that_comes_again_behind_the_object_is_not_sent_on() {
+    let mut unit = Unit::open(&["a", "b"]);
+    unit.step(50, TargetEvent::TenureEnded);
+    assert_eq!(unit.relay_all(60, 2, &["a", "b"]), NOTHING);
+    assert_eq!(
+        unit.step(61, unit.cutover_of(2, &["a", "b"])),
+        [
+            "Ignored(AlreadyRelayed)",
+            "Ignored(AlreadyRelayed)",
+            "Ignored(Terminal)"
+        ]
+    );
+    assert_eq!(unit.relay_all(62, 2, &["new"]), ["Forward new"]);
+}
+
+/// RL-362, RL-109: without its cutover the wait decides, as it does for an owner.
+#[test]
+fn what_comes_behind_the_object_waits_for_its_cutover() {
+    let mut unit = Unit::open(&["a"]);
+    unit.step(50, TargetEvent::TenureEnded);
+    assert_eq!(unit.relay_all(60, 2, &["a", "new"]), NOTHING);
+    assert_eq!(unit.target.next_deadline(), Some(at(1060)));
+    assert_eq!(unit.time(1060), ["Ignored(AlreadyRelayed)", "Forward new"]);
+}
+
 /// TGT-31
 #[test]
 fn a_record_before_the_ready_reply_is_early() {
