@@ -1,3 +1,5 @@
+//! The books of the pacing: what is granted, charged and given back.
+
 use std::num::NonZeroU64;
 
 use super::*;
