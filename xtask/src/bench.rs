@@ -62,12 +62,21 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
 
 fn parse(args: &[String]) -> Result<Request> {
     let mut request = Request::default();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--quick" | "--json" => request.flags.push(arg.clone()),
+            "--quick" | "--json" | "--ours" => request.flags.push(arg.clone()),
+            "--only" => {
+                let Some(text) = args.next() else {
+                    bail!("--only needs a part of the name of a figure behind it");
+                };
+                request.flags.extend([arg.clone(), text.clone()]);
+            }
             "--list" => request.list = true,
             name if !name.starts_with('-') => request.names.push(name.to_owned()),
-            _ => bail!("unexpected argument `{arg}`: known here are --quick, --json and --list"),
+            _ => bail!(
+                "unexpected argument `{arg}`: known here are --quick, --json, --ours, --only TEXT and --list"
+            ),
         }
     }
     Ok(request)
@@ -152,12 +161,13 @@ mod tests {
 
     #[test]
     fn names_and_flags_are_told_apart() {
-        let request = parse(&words("crc --quick codec --list")).unwrap();
+        let request = parse(&words("crc --quick codec --only 64 --list")).unwrap();
         assert_eq!(
             (request.names, request.flags),
-            (words("crc codec"), words("--quick"))
+            (words("crc codec"), words("--quick --only 64"))
         );
         assert!(request.list);
+        assert!(parse(&words("crc --only")).is_err());
     }
 
     #[test]

@@ -98,7 +98,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [NAME…] [--quick] [--json]",
+        usage: "bench [NAME…] [--quick] [--json] [--ours] [--only FIGURE]…",
         about: "runs benches beside their peers; --list names them",
         start: bench::command,
     },

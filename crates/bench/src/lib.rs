@@ -9,8 +9,9 @@
 //!
 //! A bench is a program of this crate whose `main` calls [`main`](crate::main()) with a function that
 //! adds its figures to a [`Bench`]. Results go to standard output: an aligned table, or with `--json` one object
-//! per figure and peer: `{"figure","unit","ours","peer","peer_name","ratio","rounds"}`. `ours` and
-//! `peer` are medians over the rounds; a figure without a peer has `null` there.
+//! per figure and peer: `{"figure","unit","ours","peer","peer_name","ratio","spread","rounds"}`. `ours`
+//! and `peer` are medians over the rounds; a figure without a peer has `null` there. `spread` is the
+//! range of the middle half of the ratios (of our values without a peer), as a share of the median.
 //!
 //! Layer: tools. It measures the product, also with the servers of the tests, and nothing depends on it.
 
@@ -36,8 +37,8 @@ struct Plan {
     /// For one contender in one round, as far as it measures by repeating a call.
     slice: Duration,
     json: bool,
-    /// Only figures whose name contains it.
-    only: String,
+    /// Only figures whose name contains one of these; all of them when there is none.
+    only: Vec<String>,
     peers: Peers,
 }
 
@@ -54,7 +55,7 @@ const QUICK: Plan = Plan {
     budget: Duration::from_secs(35),
     slice: Duration::from_millis(20),
     json: false,
-    only: String::new(),
+    only: Vec::new(),
     peers: Peers::Measured,
 };
 
@@ -63,7 +64,7 @@ const FULL: Plan = Plan {
     budget: Duration::from_mins(4),
     slice: Duration::from_millis(100),
     json: false,
-    only: String::new(),
+    only: Vec::new(),
     peers: Peers::Measured,
 };
 
@@ -113,13 +114,13 @@ pub fn main(add: impl FnOnce(&mut Bench)) -> ExitCode {
 
 fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
     let mut plan = FULL;
-    let (mut json, mut only, mut peers) = (false, String::new(), Peers::Measured);
+    let (mut json, mut only, mut peers) = (false, Vec::new(), Peers::Measured);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => plan = QUICK,
             "--json" => json = true,
             "--ours" => peers = Peers::LeftOut,
-            "--only" => only = args.next().unwrap_or_default(),
+            "--only" => only.extend(args.next()),
             _ => {
                 return Err(format!(
                     "unexpected argument `{arg}`: known are --quick, --json, --ours, --only TEXT"
@@ -162,8 +163,10 @@ impl Bench {
     fn measure(mut self) -> Vec<Line> {
         let begin = now();
         let mut longest = Duration::ZERO;
-        self.figures
-            .retain(|figure| figure.name.contains(&self.plan.only));
+        let only = &self.plan.only;
+        self.figures.retain(|figure| {
+            only.is_empty() || only.iter().any(|part| figure.name.contains(&part[..]))
+        });
         if self.plan.peers == Peers::LeftOut {
             self.figures
                 .iter_mut()
@@ -230,6 +233,10 @@ impl Figure {
         }
     }
 
+    fn ratios(&self, peer: &Contender) -> Vec<f64> {
+        stats::ratios(self.unit, &self.ours.values, &peer.values)
+    }
+
     fn lines(&self) -> Vec<Line> {
         let line = |peer: Option<&Contender>| Line {
             figure: self.name.clone(),
@@ -237,7 +244,11 @@ impl Figure {
             ours: stats::median(&self.ours.values),
             peer: peer.map(|peer| stats::median(&peer.values)),
             peer_name: peer.map(|peer| peer.name.clone()),
-            ratio: peer.map(|peer| stats::ratio(self.unit, &self.ours.values, &peer.values)),
+            ratio: peer.map(|peer| stats::median(&self.ratios(peer))),
+            spread: peer.map_or_else(
+                || stats::spread(&self.ours.values),
+                |peer| stats::spread(&self.ratios(peer)),
+            ),
             rounds: self.ours.values.len(),
         };
         if self.peers.is_empty() {
@@ -284,8 +295,9 @@ mod tests {
     #[test]
     fn flags_come_in_any_order_and_others_are_refused() {
         let parse = |line: &str| super::plan(line.split_whitespace().map(str::to_owned));
-        let quick = parse("--json --quick").unwrap();
+        let quick = parse("--json --only a --quick --only b").unwrap();
         assert!(quick.json && quick.rounds == QUICK.rounds);
+        assert_eq!(quick.only, ["a", "b"]);
         assert!(parse("--fast").unwrap_err().contains("--fast"));
     }
 

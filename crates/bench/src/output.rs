@@ -20,6 +20,8 @@ pub(crate) struct Line {
     pub(crate) peer_name: Option<String>,
     /// Median of the ratios of each round; above 1 we are better.
     pub(crate) ratio: Option<f64>,
+    /// The range of the middle half of the rounds, as a share of the median.
+    pub(crate) spread: f64,
     /// How many rounds were counted.
     pub(crate) rounds: usize,
 }
@@ -50,6 +52,7 @@ fn json_lines(lines: &[Line]) -> String {
             "peer": line.peer.map(rounded),
             "peer_name": line.peer_name,
             "ratio": line.ratio.map(rounded),
+            "spread": rounded(line.spread),
             "rounds": line.rounds,
         });
         format!("{object}\n")
@@ -70,6 +73,7 @@ fn table(lines: &[Line]) -> String {
         "peer",
         "peer name",
         "ratio",
+        "spread",
         "rounds",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
@@ -87,10 +91,11 @@ fn table(lines: &[Line]) -> String {
             line.ratio
                 .map(|ratio| format!("{ratio:.2}"))
                 .unwrap_or_default(),
+            format!("{:.0}%", line.spread * 100.0),
             line.rounds.to_string(),
         ]);
     }
-    let widths: [usize; 7] = std::array::from_fn(|column| {
+    let widths: [usize; 8] = std::array::from_fn(|column| {
         rows.iter()
             .map(|row| row[column].chars().count())
             .max()
@@ -127,12 +132,13 @@ mod tests {
             peer,
             peer_name: peer.map(|_| "other".to_owned()),
             ratio: peer.map(|peer| 1234.5678 / peer),
+            spread: 0.25,
             rounds: 7,
         }
     }
 
     #[test]
-    fn json_has_the_seven_fields_and_null_without_a_peer() {
+    fn json_has_the_eight_fields_and_null_without_a_peer() {
         let text = json_lines(&[line(Some(1000.0)), line(None)]);
         let objects: Vec<serde_json::Value> = text
             .lines()
@@ -141,7 +147,7 @@ mod tests {
         assert_eq!(
             objects[0],
             json!({"figure": "64 B", "unit": "MB/s", "ours": 1234.568, "peer": 1000.0,
-                "peer_name": "other", "ratio": 1.235, "rounds": 7})
+                "peer_name": "other", "ratio": 1.235, "spread": 0.25, "rounds": 7})
         );
         assert!(objects[1]["peer"].is_null() && objects[1]["ratio"].is_null());
     }
@@ -150,8 +156,8 @@ mod tests {
     fn the_table_lines_up() {
         let text = table(&[line(Some(10.0))]);
         let expected = "\
-figure  unit  ours   peer  peer name   ratio  rounds
-64 B    MB/s  1235  10.00  other      123.46       7
+figure  unit  ours   peer  peer name   ratio  spread  rounds
+64 B    MB/s  1235  10.00  other      123.46     25%       7
 ";
         assert_eq!(text, expected);
     }

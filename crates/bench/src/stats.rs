@@ -12,18 +12,30 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The median of the ratios of each round, above 1 where ours is better.
-pub(crate) fn ratio(unit: &str, ours: &[f64], peer: &[f64]) -> f64 {
+/// The range of the middle half of the values, as a share of their median.
+pub(crate) fn spread(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let quarter = sorted.len() / 4;
+    let last = sorted.len().saturating_sub(1).saturating_sub(quarter);
+    match (sorted.get(quarter), sorted.get(last)) {
+        (Some(low), Some(high)) => (high - low) / median(values),
+        _ => f64::NAN,
+    }
+}
+
+/// The ratio of each round, above 1 where ours is better.
+pub(crate) fn ratios(unit: &str, ours: &[f64], peer: &[f64]) -> Vec<f64> {
     let more_is_better = unit.ends_with("/s");
     let rounds = ours.iter().zip(peer);
-    let ratios = rounds.map(|(ours, peer)| {
+    let ratio = |(ours, peer): (&f64, &f64)| {
         if more_is_better {
             ours / peer
         } else {
             peer / ours
         }
-    });
-    median(&ratios.collect::<Vec<_>>())
+    };
+    rounds.map(ratio).collect()
 }
 
 #[cfg(test)]
@@ -43,7 +55,15 @@ mod tests {
     }
 
     #[test]
+    fn the_spread_leaves_the_outer_quarters_out() {
+        assert!(same(spread(&[1.0, 9.0, 10.0, 11.0, 90.0]), 0.2));
+        assert!(same(spread(&[5.0]), 0.0));
+        assert!(spread(&[]).is_nan());
+    }
+
+    #[test]
     fn a_ratio_is_taken_inside_each_round_and_above_one_is_better() {
+        let ratio = |unit, ours: &[f64], peer: &[f64]| median(&ratios(unit, ours, peer));
         // Round 2 was slow for both: the ratio of the medians would be 1.5.
         assert!(same(ratio("MB/s", &[4.0, 2.0, 6.0], &[2.0, 1.0, 3.0]), 2.0));
         assert!(same(ratio("ns", &[4.0, 4.0, 4.0], &[2.0, 8.0, 8.0]), 2.0));

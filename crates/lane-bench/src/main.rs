@@ -67,10 +67,13 @@ fn main() {
             // For a profiler: nothing but the engine.
             let mut runners = vec![figures::runner::<Ours>(figure, scale)];
             let values = rounds_of(&mut runners, rounds);
+            let values: Vec<f64> = values.into_iter().flatten().collect();
+            let best = values.iter().copied().fold(0.0, f64::max);
             println!(
-                "{}: {}",
+                "{:<36} {:>12} {:<12} best {best:>12.0}",
                 figure.name(),
-                median(values.into_iter().flatten().collect())
+                round(median(values)),
+                figure.unit()
             );
             continue;
         }

@@ -1,7 +1,6 @@
 //! What has to happen once a lane's lock is left: nothing of an application runs, is dropped or is woken
 //! under it (EX-360).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -10,9 +9,10 @@ use tokio::sync::oneshot;
 use crate::carrier::AnyCarrier;
 use crate::core::Core;
 use crate::engine::Shared;
+use crate::entries::Entries;
 use crate::jobs::JobPermit;
 use crate::owner::Owner;
-use crate::queue::{Entry, Ext};
+use crate::queue::Ext;
 
 /// What has to happen once the lock is left.
 pub(crate) struct After<O: Owner> {
@@ -26,7 +26,7 @@ pub(crate) struct After<O: Owner> {
 
 /// Values of the application that must not be dropped under the lock.
 pub(crate) enum Junk<O: Owner> {
-    Entries(VecDeque<Entry<O>>),
+    Entries(Entries<O>),
     Ext(Box<Ext<O>>),
     Owner(O),
     Carriers(Vec<Box<dyn AnyCarrier>>),
@@ -35,7 +35,7 @@ pub(crate) enum Junk<O: Owner> {
 impl<O: Owner> Junk<O> {
     /// Drops everything, one by one: a value whose drop panics harms no other.
     fn discard(self, shared: &Shared) {
-        let drop_all = |entries: VecDeque<Entry<O>>| {
+        let drop_all = |entries: Entries<O>| {
             for entry in entries {
                 shared.guard_drop(entry);
             }
@@ -49,8 +49,8 @@ impl<O: Owner> Junk<O> {
                 }
             }
             Self::Ext(mut ext) => {
-                drop_all(std::mem::take(&mut ext.lifecycle));
-                drop_all(std::mem::take(&mut ext.hold));
+                drop_all(std::mem::take(&mut ext.lifecycle).into());
+                drop_all(std::mem::take(&mut ext.hold).into());
                 let barriers = std::mem::take(&mut ext.barriers);
                 for item in barriers {
                     shared.guard_drop(item);

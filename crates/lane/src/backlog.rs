@@ -128,7 +128,7 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
         };
         let (reply, answer) = reply::slot_here().await;
         let work = Work {
-            reply: Some(reply),
+            reply,
             ..Work::one_way(item)
         };
         if let Err((reason, work)) = core.submit_lifecycle(work, Line::Backlog) {

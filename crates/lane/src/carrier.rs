@@ -70,8 +70,8 @@ pub(crate) struct Seat {
     worker: AtomicUsize,
     /// The fencing number of a suspended turn, then of the turn it resumes in (EX-7).
     fence: AtomicU64,
-    /// Gates taken from the ready set since the worker asked.
-    gates: AtomicU32,
+    /// Items handled since the worker asked.
+    items: AtomicU32,
     /// Whether the inbox holds something; without it the body looks into the ready set itself.
     loaded: AtomicBool,
     exit: Mutex<Option<Exit>>,
@@ -85,7 +85,7 @@ impl Seat {
             mode: AtomicU8::new(Mode::Empty as u8),
             worker: AtomicUsize::new(0),
             fence: AtomicU64::new(0),
-            gates: AtomicU32::new(0),
+            items: AtomicU32::new(0),
             loaded: AtomicBool::new(false),
             exit: Mutex::new(None),
             gate: Mutex::new(None),
@@ -118,15 +118,15 @@ impl Seat {
 
     /// Worker and carrier never run at once, so plain loads and stores are enough.
     #[inline]
-    pub(crate) fn count_gate(&self) {
-        let gates = self.gates.load(Ordering::Relaxed).wrapping_add(1);
-        self.gates.store(gates, Ordering::Relaxed);
+    pub(crate) fn count_items(&self, more: u32) {
+        let items = self.items.load(Ordering::Relaxed).saturating_add(more);
+        self.items.store(items, Ordering::Relaxed);
     }
 
-    pub(crate) fn take_gates(&self) -> u32 {
-        let gates = self.gates.load(Ordering::Relaxed);
-        self.gates.store(0, Ordering::Relaxed);
-        gates
+    pub(crate) fn take_items(&self) -> u32 {
+        let items = self.items.load(Ordering::Relaxed);
+        self.items.store(0, Ordering::Relaxed);
+        items
     }
 
     pub(crate) fn take_loaded(&self) -> bool {

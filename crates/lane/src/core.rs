@@ -4,7 +4,6 @@
 //! held together. Nothing of an application runs, is dropped or is woken under any of them (EX-360):
 //! what has to happen afterwards is collected in [`After`].
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -13,6 +12,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use crate::after::{After, Junk, Schedule};
 use crate::engine::Shared;
+use crate::entries::Entries;
 use crate::error::{Fifo, Refusal};
 use crate::host::AnyLane;
 use crate::kind::KindInner;
@@ -74,6 +74,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) registered: AtomicU64,
 }
 
+/// In this order: what a submit needs lies beside the lock, then what a turn needs.
+#[repr(C)]
 pub(crate) struct Inner<O: Owner> {
     pub(crate) run: Run,
     pub(crate) admission: Admission,
@@ -82,15 +84,13 @@ pub(crate) struct Inner<O: Owner> {
     pub(crate) debt: Debt,
     pub(crate) worker: u8,
     pub(crate) bound: Bound,
-    pub(crate) app: VecDeque<Entry<O>>,
     pub(crate) ledger: Ledger,
-    /// What ended without the gate being held.
-    pub(crate) ended_cold: (u64, u64),
+    pub(crate) app: Entries<O>,
     /// The last fencing number given out (EX-7).
     pub(crate) turns: u64,
+    pub(crate) ext: Option<Box<Ext<O>>>,
     pub(crate) owner: Option<O>,
     pub(crate) policy: <O::Policy as sealed::Policy>::State,
-    pub(crate) ext: Option<Box<Ext<O>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,11 +183,11 @@ impl<O: Owner> Inner<O> {
 
     /// Application work is all there is: the driver takes it into its hand. The first of these turns is
     /// chosen by debt or because no lifecycle work waits; either way count and debt are zero (EX-68).
-    pub(crate) fn take_plain(&mut self, hand: &mut VecDeque<Entry<O>>) {
+    pub(crate) fn take_plain(&mut self, hand: &mut Entries<O>) {
         if !self.app.is_empty() {
             self.burst = 0;
             self.debt = Debt::None;
-            std::mem::swap(&mut self.app, hand);
+            self.app.move_to(hand);
         }
     }
 
@@ -402,13 +402,12 @@ impl<O: Owner> Core<O> {
                 debt: Debt::None,
                 worker,
                 bound: Bound::OwnGate,
-                app: VecDeque::new(),
                 ledger: Ledger::default(),
-                ended_cold: (0, 0),
+                app: Entries::new(),
                 turns: 0,
+                ext: None,
                 owner: Some(owner),
                 policy: Default::default(),
-                ext: None,
             }),
             ended: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -429,9 +428,8 @@ impl<O: Owner> Core<O> {
 
     /// Brings the ledger up to what the driver has published. Under the lock.
     pub(crate) fn settle(&self, inner: &mut Inner<O>) {
-        let (items, bytes) = inner.ended_cold;
-        inner.ledger.ended = self.ended.load(Ordering::Acquire).wrapping_add(items);
-        inner.ledger.bytes_out = self.bytes_out.load(Ordering::Acquire).wrapping_add(bytes);
+        inner.ledger.ended = self.ended.load(Ordering::Acquire);
+        inner.ledger.bytes_out = self.bytes_out.load(Ordering::Acquire);
     }
 
     /// The terminal of an application item whose turn holds the gate (EX-94).
@@ -455,42 +453,69 @@ impl<O: Owner> Core<O> {
 
     /// EX-95, EX-97: one span decides, counts, numbers and appends, and does nothing else. `Err` gives
     /// the work back untouched. The caller has checked what the host knows (EX-106, EX-107).
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the item goes from the caller's registers into the FIFO"
+    )]
     pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
         let charge = work.payload_bytes.saturating_add(fixed);
-        let mut inner = self.inner.lock();
-        if inner.admission != Admission::Open {
-            return self.submit_closed(inner, work);
+        let inner = self.inner.lock();
+        if inner.admission != Admission::Open
+            || !inner.ledger.fits(limits.application, fixed, charge)
+        {
+            return self.submit_slowly(inner, work);
         }
-        if !inner.ledger.fits(limits.application, fixed, charge) {
-            self.settle(&mut inner);
-            if !inner.ledger.fits(limits.application, fixed, charge) {
-                let refusal =
-                    inner
-                        .ledger
-                        .refusal(Fifo::Application, limits.application, fixed, charge);
-                drop(inner);
-                return Err((refusal, work));
-            }
-        }
+        self.append(inner, work);
+        Ok(())
+    }
+
+    /// Steps 4 to 6 of EX-95, and waking outside of the span.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
+    fn append(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<O>>, work: Work<O>) {
         inner.ledger.accept(work.payload_bytes);
         inner.app.push_back(Entry::Work(work));
         let schedule = inner.make_ready();
         drop(inner);
         self.enter(schedule);
+    }
+
+    /// A transfer: only accounted (EX-98), so it does not stand in line with those that wait for room.
+    pub(crate) fn transfer(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
+        let inner = self.inner.lock();
+        if !matches!(inner.admission, Admission::Open | Admission::Queueing) {
+            return self.submit_slowly(inner, work);
+        }
+        self.append(inner, work);
         Ok(())
     }
 
+    /// The FIFO is closed, or full unless something has ended meanwhile.
     #[cold]
-    fn submit_closed(
+    #[inline(never)]
+    fn submit_slowly(
         self: &Arc<Self>,
         mut inner: MutexGuard<'_, Inner<O>>,
         mut work: Work<O>,
     ) -> Result<(), (Refusal, Work<O>)> {
         let refusal = match inner.admission {
-            Admission::Open | Admission::Queueing => Refusal::Queueing {
+            Admission::Open => {
+                let limits = &self.kind.limits;
+                let (limit, fixed) = (limits.application, limits.fixed_work_byte_cost);
+                let charge = work.payload_bytes.saturating_add(fixed);
+                self.settle(&mut inner);
+                if inner.ledger.fits(limit, fixed, charge) {
+                    self.append(inner, work);
+                    return Ok(());
+                }
+                inner
+                    .ledger
+                    .refusal(Fifo::Application, limit, fixed, charge)
+            }
+            Admission::Queueing => Refusal::Queueing {
                 fifo: Fifo::Application,
                 waiting: inner.ext.as_ref().map_or(0, |ext| ext.waiters.len()),
             },
@@ -716,10 +741,10 @@ impl<O: Owner> AnyLane for Core<O> {
             // A turn on a worker is stopped by its driver at the boundary, with what it has in hand.
             after
                 .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle)));
+                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle).into()));
             after
                 .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.hold)));
+                .push(Junk::Entries(std::mem::take(&mut ext.hold).into()));
         }
         self.signal(ATTENTION);
         drop(inner);

@@ -425,7 +425,8 @@ pub struct JobPermit {
 }
 
 impl JobPermit {
-    /// EX-122: turning a reservation into a queued job changes nothing about what is in use.
+    /// EX-99, EX-122: turning a reservation into a queued job is one step, and changes nothing about what is
+    /// in use: the job is never counted twice and never uncounted.
     pub(crate) fn queued(mut self) -> Self {
         if self.standing == Standing::Reserved {
             let mut state = self.inner.state.lock();

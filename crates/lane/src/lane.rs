@@ -49,6 +49,22 @@ impl<O: Owner> Lane<O> {
         })
     }
 
+    /// Puts an item that was accepted before into the FIFO: accounted, and never refused for want of room (EX-98). It goes
+    /// behind what is queued, and before those that wait for room. Held like a submit while the lane is sealed for a move.
+    ///
+    /// # Errors
+    /// Gives the item back when the lane has ended or is closing.
+    pub fn transfer(&self, item: O::Item, payload_bytes: u64) -> Result<(), Refused<O::Item>> {
+        let work = Work {
+            payload_bytes,
+            ..Work::one_way(item)
+        };
+        self.core.transfer(work).map_err(|(reason, work)| Refused {
+            item: work.item,
+            reason,
+        })
+    }
+
     #[inline]
     fn offer(&self, work: Work<O>) -> Result<(), Refused<O::Item>> {
         self.core.submit(work).map_err(|(reason, work)| {
@@ -186,7 +202,7 @@ impl<O: Owner> Lane<O> {
         let work = Work {
             item,
             payload_bytes,
-            reply: None,
+            reply: reply::Reply::to_nobody(),
             permit: Some(permit),
         };
         match self.core.submit(work) {
@@ -245,7 +261,7 @@ impl<O: Owner> Lane<O> {
     pub async fn ask(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
-            reply: Some(reply),
+            reply,
             ..Work::one_way(item)
         };
         if let Err((reason, work)) = self.core.submit(work) {
@@ -267,7 +283,7 @@ impl<O: Owner> Lane<O> {
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, mut answer) = reply::slot_here().await;
         let work = Work {
-            reply: Some(reply),
+            reply,
             ..Work::one_way(item)
         };
         if let Err((reason, work)) = self.core.submit_lifecycle(work, Line::Normal) {

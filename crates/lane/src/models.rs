@@ -90,6 +90,8 @@ enum Item {
     /// Keeps the thread until somebody rings.
     Block(Arc<Bell>),
     Ring(Arc<Bell>),
+    /// Has another lane ring the first bell, keeps the thread until it did, and rings the second one.
+    Send(Lane<Witness>, Arc<Bell>, Arc<Bell>),
 }
 
 /// Notices overlapping turns and order.
@@ -117,6 +119,11 @@ impl Owner for Witness {
             Item::Wait(bell) => bell.wait().await,
             Item::Block(bell) => block_on(bell.wait()),
             Item::Ring(bell) => bell.ring(),
+            Item::Send(other, done, next) => {
+                submit(&other, Item::Ring(Arc::clone(&done)));
+                block_on(done.wait());
+                next.ring();
+            }
             Item::Yield(bell) => {
                 inside.fetch_sub(1, Ordering::SeqCst);
                 assert!(turn.yield_for(bell.wait()).await.is_ok());
@@ -164,9 +171,16 @@ impl World {
         })
     }
 
-    /// Another lane with a gate of its own.
-    fn other_lane(&self) -> Lane<Witness> {
-        Self::lane_of(&self.shared, &self.handled, LaneLimits::DEFAULT)
+    /// Another lane with a gate of its own, which enters the queue of worker `index`.
+    fn lane_at(&self, index: u64) -> Lane<Witness> {
+        let workers = self.shared.ready.workers() as u64;
+        loop {
+            // A lane prefers the worker of its number until one has served it.
+            let lane = Self::lane_of(&self.shared, &self.handled, LaneLimits::DEFAULT);
+            if lane.core.id % workers == index {
+                return lane;
+            }
+        }
     }
 
     /// Runs worker `index` until `items` were handled by anybody; then stops the others.
@@ -245,12 +259,16 @@ fn two_workers_never_share_a_gate() {
 }
 
 /// EX-3, EX-70: a gate that enters behind a handler which keeps its thread is taken by the worker that
-/// sleeps, or falls asleep. Without that nobody rings and the model checker finds a deadlock.
+/// sleeps, or falls asleep. Without that nobody rings and the model checker finds a deadlock, as it does
+/// when [`ReadySet::push`] or [`ReadySet::pop`] asks nobody for help.
+///
+/// [`ReadySet::push`]: crate::ready::ReadySet::push
+/// [`ReadySet::pop`]: crate::ready::ReadySet::pop
 #[test]
 fn a_gate_behind_a_blocking_handler_is_taken() {
     explore(|| {
         let world = World::new(2, LaneLimits::DEFAULT);
-        let (second, ringing) = (world.clone(), world.other_lane());
+        let (second, ringing) = (world.clone(), world.lane_at(0));
         let bell = Arc::new(Bell::default());
         submit(&world.lane, Item::Block(Arc::clone(&bell)));
         let helper = thread::spawn(move || second.work(1, 2));
@@ -264,14 +282,15 @@ fn a_gate_behind_a_blocking_handler_is_taken() {
 }
 
 /// EX-3, EX-70: a helper that takes a gate whose handler keeps its thread as well calls the next one
-/// for the rest: the last of three gates runs while two workers are kept.
+/// for the rest: the last of three gates in one queue runs while two workers are kept. A deadlock when
+/// `help_others` passes no call on.
 #[cfg(not(loom))]
 #[test]
 fn a_helper_that_blocks_passes_the_call_on() {
     explore(|| {
         let world = World::new(3, LaneLimits::DEFAULT);
         let (second, third) = (world.clone(), world.clone());
-        let (blocked, ringing) = (world.other_lane(), world.other_lane());
+        let (blocked, ringing) = (world.lane_at(0), world.lane_at(0));
         let (one, two) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
         submit(&world.lane, Item::Block(Arc::clone(&one)));
         submit(&blocked, Item::Block(Arc::clone(&two)));
@@ -286,6 +305,60 @@ fn a_helper_that_blocks_passes_the_call_on() {
             drop(helper.join());
         }
         assert_eq!(world.handled.load(Ordering::SeqCst), 4);
+    });
+}
+
+/// EX-3, EX-70: a worker that was called and finds a gate of its own first, whose handler keeps its
+/// thread, leaves the call to the next one. A deadlock when `pop` passes no call on.
+#[cfg(not(loom))]
+#[test]
+fn a_called_worker_with_a_gate_of_its_own_passes_the_call_on() {
+    explore(|| {
+        let world = World::new(3, LaneLimits::DEFAULT);
+        let (second, third) = (world.clone(), world.clone());
+        let (blocked, ringing) = (world.lane_at(1), world.lane_at(0));
+        let (one, two) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        let helpers = [
+            thread::spawn(move || second.work(1, 4)),
+            thread::spawn(move || third.work(2, 4)),
+        ];
+        submit(&world.lane, Item::Block(Arc::clone(&one)));
+        let ring = (Arc::clone(&one), Arc::clone(&two));
+        submit(&ringing, Item::Ring(ring.0));
+        submit(&ringing, Item::Ring(ring.1));
+        let submitter = thread::spawn(move || submit(&blocked, Item::Block(two)));
+        world.work(0, 4);
+        drop(submitter.join());
+        for helper in helpers {
+            drop(helper.join());
+        }
+        assert_eq!(world.handled.load(Ordering::SeqCst), 4);
+    });
+}
+
+/// EX-3, EX-70: a gate that a helper's own handler enters, and then waits for with its thread, goes to
+/// another worker. A deadlock when `help_others` does not `go_on`: the helper's queue would look as if
+/// it were about to be read.
+#[cfg(not(loom))]
+#[test]
+fn what_a_helping_handler_enters_is_offered() {
+    explore(|| {
+        let world = World::new(3, LaneLimits::DEFAULT);
+        let (second, third) = (world.clone(), world.clone());
+        // In a model nobody runs near its submitter, so the last gate is sent to the helper's queue.
+        let (helped, last) = (world.lane_at(0), world.lane_at(1));
+        let (one, two) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        submit(&world.lane, Item::Block(Arc::clone(&one)));
+        submit(&helped, Item::Send(last, Arc::clone(&two), one));
+        let helpers = [
+            thread::spawn(move || second.work(1, 3)),
+            thread::spawn(move || third.work(2, 3)),
+        ];
+        world.work(0, 3);
+        for helper in helpers {
+            drop(helper.join());
+        }
+        assert_eq!(world.handled.load(Ordering::SeqCst), 3);
     });
 }
 

@@ -21,7 +21,7 @@ use crate::timer::{Tick, TickEnd};
 pub(crate) struct Work<O: Owner> {
     pub(crate) item: O::Item,
     pub(crate) payload_bytes: u64,
-    pub(crate) reply: Option<Reply<Result<O::Reply, AskError>>>,
+    pub(crate) reply: Reply<Result<O::Reply, AskError>>,
     /// The host-wide permit, returned at the first instruction of the callback (EX-121).
     pub(crate) permit: Option<JobPermit>,
 }
@@ -31,7 +31,7 @@ impl<O: Owner> Work<O> {
         Self {
             item,
             payload_bytes: 0,
-            reply: None,
+            reply: Reply::to_nobody(),
             permit: None,
         }
     }

@@ -8,7 +8,7 @@
 //! A worker takes gates of another one only when that one asked for help: it is being polled, so
 //! whatever waits behind it may have to wait for a whole handler (EX-3). Asking sets a bit in one word
 //! and calls a sleeper. Who finds no gate of its own looks at that word, lets the other tasks of its
-//! thread run, which may bring gates of its own, and helps if they did not.
+//! thread run, which may bring gates of its own, and takes half of what waits there if they did not.
 //!
 //! What holds: **while a gate waits behind a handler, no worker sleeps**, or one is about to look.
 //!
@@ -225,13 +225,21 @@ impl ReadySet {
 
     /// The worker goes on with a gate it had in hand.
     pub(crate) fn go_on(&self, worker: usize) {
+        self.go_on_with(worker, &mut VecDeque::new());
+    }
+
+    /// As [`ReadySet::go_on`], with more gates for its queue.
+    fn go_on_with(&self, worker: usize, more: &mut VecDeque<Arc<dyn Runnable>>) {
         let Some(own) = self.queues.get(worker) else {
             return;
         };
         let mut local = own.local.lock();
         if local.attention == Attention::Closed {
+            drop(local);
+            more.clear();
             return;
         }
+        local.jobs.append(more);
         let offer = !local.jobs.is_empty();
         local.attention = if offer {
             Attention::Offered
@@ -304,26 +312,33 @@ impl ReadySet {
         asked & !bit != 0
     }
 
-    /// Takes a gate of a worker that asked for help.
+    /// Takes gates of a worker that asked for help: the first half of its queue, so that two workers
+    /// that are both short of work meet once in a while and not for every gate. One is returned, the
+    /// rest enters the own queue by way of `spare`, which is empty before and afterwards.
     #[cold]
-    pub(crate) fn help_others(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn help_others(
+        &self,
+        worker: usize,
+        spare: &mut VecDeque<Arc<dyn Runnable>>,
+    ) -> Option<Arc<dyn Runnable>> {
         let asked = self.help.load(Ordering::SeqCst);
         for (at, other) in self.others(worker) {
             if asked & (1 << at) == 0 {
                 continue;
             }
             let mut local = other.local.lock();
-            let job = local.jobs.pop_front();
+            let half = local.jobs.len().div_ceil(2);
+            spare.extend(local.jobs.drain(..half));
             let more = !local.jobs.is_empty();
             drop(local);
             if !more {
                 self.helped(at);
             }
-            if job.is_some() {
-                // What entered its own queue meanwhile must not wait for a gate of another.
-                self.go_on(worker);
+            if let Some(job) = spare.pop_front() {
+                // Neither these nor what entered its own queue meanwhile must wait for the first one.
+                self.go_on_with(worker, spare);
                 self.pass_call_on(worker);
-                return job;
+                return Some(job);
             }
         }
         None

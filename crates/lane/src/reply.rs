@@ -19,7 +19,7 @@ enum State<T> {
 
 struct Slot<T>(Mutex<State<T>>);
 
-/// Goes with the item. Dropped without an answer, it ends the call.
+/// Goes with the item. Dropped without an answer, it ends the call, if there is one.
 pub(crate) struct Reply<T>(Option<Arc<Slot<T>>>);
 
 /// Stays with the caller. Dropped, it tells that nobody waits any more.
@@ -46,12 +46,23 @@ pub(crate) async fn slot_here<T>() -> (Reply<T>, Answer<T>) {
 }
 
 impl<T> Reply<T> {
+    /// Of work that nobody waits for.
+    pub(crate) const fn to_nobody() -> Self {
+        Self(None)
+    }
+
+    /// Whether somebody asked, who may have given up since.
+    #[inline]
+    pub(crate) fn is_expected(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Whether the caller gave up.
     #[inline]
     pub(crate) fn is_unwanted(&self) -> bool {
         self.0
             .as_ref()
-            .is_none_or(|slot| Arc::strong_count(slot) == 1)
+            .is_some_and(|slot| Arc::strong_count(slot) == 1)
     }
 
     /// Gives the answer; gives it back when nobody waits for it.
@@ -74,13 +85,19 @@ impl<T> Reply<T> {
 }
 
 impl<T> Drop for Reply<T> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(slot) = self.0.take() {
-            let before = std::mem::replace(&mut *slot.0.lock(), State::Over);
-            if let State::Waiting(Some(waker)) = before {
-                waker.wake();
-            }
+            end_unanswered(&slot);
         }
+    }
+}
+
+#[cold]
+fn end_unanswered<T>(slot: &Slot<T>) {
+    let before = std::mem::replace(&mut *slot.0.lock(), State::Over);
+    if let State::Waiting(Some(waker)) = before {
+        waker.wake();
     }
 }
 

@@ -258,7 +258,7 @@ fn saved<O: Owner>(fifo: Fifo, entry: Entry<O>) -> Option<Saved<O>> {
             fifo,
             item,
             payload_bytes,
-            caller: reply.map(Caller),
+            caller: reply.is_expected().then(|| Caller(reply)),
         }),
         Entry::Tick(queued) => {
             queued.end.moved();
@@ -482,9 +482,10 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
         || (VecDeque::new(), None),
         |ext| (std::mem::take(&mut ext.lifecycle), ext.current.take()),
     );
+    drop(inner);
     Queues {
         lifecycle,
-        application,
+        application: application.into_deque(),
         current,
         permit: None,
     }
@@ -517,7 +518,7 @@ fn reopen<O: Owner>(
     if let Some((
         Queues {
             mut lifecycle,
-            mut application,
+            application,
             current,
             ..
         },
@@ -526,8 +527,8 @@ fn reopen<O: Owner>(
     {
         inner.owner = owner;
         // Tickets of members that were restored first may stand here already.
-        application.append(&mut inner.app);
-        inner.app = application;
+        let mut tickets = std::mem::replace(&mut inner.app, application.into());
+        inner.app.append(&mut tickets);
         let ext = inner.ext();
         lifecycle.append(&mut ext.lifecycle);
         ext.lifecycle = lifecycle;
@@ -585,8 +586,8 @@ pub(crate) fn open_staged<O: Owner>(
         // Lifecycle callbacks of the opening may still be queued; they stay in front.
         ext.lifecycle.extend(lifecycle);
         // Tickets of members that were opened first may stand here already.
-        let tickets = std::mem::replace(&mut inner.app, application);
-        inner.app.extend(tickets);
+        let mut tickets = std::mem::replace(&mut inner.app, application.into());
+        inner.app.append(&mut tickets);
     }
     reopen(core, None, permit);
 }

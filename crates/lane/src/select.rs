@@ -7,24 +7,26 @@ use crate::carrier::{Exit, Mode};
 use crate::core::{
     ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
 };
-use crate::drive::{Begin, Desk, Pick};
+use crate::desk::Desk;
+use crate::drive::{Begin, Pick};
 use crate::host::GateTurn;
 use crate::owner::Owner;
-use crate::queue::{BarrierRun, Entry};
+use crate::queue::{BarrierRun, Entry, Work};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
 
 impl<O: Owner> Core<O> {
-    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk<O>, kept: bool) -> Begin {
+    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk, kept: bool) -> Begin {
         let mut junk = None;
+        let mut continued = None;
         let mut inner = self.inner.lock();
         match inner.run {
             Run::Ready if !kept => {}
             // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
             Run::Running if kept => {
                 let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
-                desk.slice_start = start.unwrap_or(desk.now);
+                continued = Some(start);
             }
             Run::Parked if !kept => {
                 inner.run = Run::Running;
@@ -39,7 +41,6 @@ impl<O: Owner> Core<O> {
                 return Begin::Nothing;
             }
         }
-        let fresh = !kept;
         inner.run = Run::Running;
         inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
         turn.owner = inner.owner.take();
@@ -48,76 +49,82 @@ impl<O: Owner> Core<O> {
             inner.run = Run::Stopped;
             junk = turn.owner.take();
         } else if inner.calm() {
-            inner.take_plain(&mut turn.batch);
+            inner.take_plain(turn.batch);
         }
         drop(inner);
         if turn.owner.is_none() {
             drop(junk);
             return Begin::Nothing;
         }
-        if fresh {
-            desk.start_slice(self, turn.batch.len());
+        match continued {
+            None => desk.start_slice(self, turn.batch.len()),
+            Some(start) => desk.continue_slice(self, start),
         }
         Begin::Go
     }
 
-    /// What runs next, or nothing when the gate was let go or handed on.
+    /// The next entry in hand, as long as nothing besides plain work has come up. The whole price of a
+    /// turn boundary in a burst; without an entry, ask [`Core::pick`].
     #[inline]
+    pub(crate) fn plain(&self, turn: &mut Turn<'_, O>, desk: &Desk) -> Option<Entry<O>> {
+        let signals = self.signals.load(Ordering::Acquire);
+        // Room is handed to waiters in portions, so that the two sides do not wake each other for every
+        // single item; at the latest when the entries in hand are used up.
+        let calm = signals == 0 || (signals == WAITING && desk.served < self.kind.serve_after);
+        if calm && !desk.cut {
+            turn.batch.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// What runs next, or nothing when the gate was let go or handed on. `entry` came from
+    /// [`Core::plain`].
     pub(crate) fn pick(
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
-        desk: &mut Desk<O>,
-        cut: bool,
-        served: &mut u64,
+        desk: &mut Desk,
+        mut entry: Option<Entry<O>>,
     ) -> Option<Pick<O>> {
         let signals = self.signals.load(Ordering::Acquire);
-        if signals & ATTENTION == 0 && !cut {
-            // Room is handed to waiters in portions, so that the two sides do not wake each other for
-            // every single item; at the latest when the entries in hand are used up.
-            if signals & WAITING != 0 && *served >= self.kind.serve_after {
-                *served = 0;
+        if entry.is_none() && signals & ATTENTION == 0 && !desk.cut {
+            if signals & WAITING != 0 && desk.served >= self.kind.serve_after {
+                desk.served = 0;
                 self.serve();
             }
-            match turn.batch.pop_front() {
-                Some(Entry::Work(work)) => return Some(Pick::Work(work, TurnKind::Application)),
-                Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
-                Some(other) => {
-                    let start = desk.slice_start(self);
-                    let inner = self.inner.lock();
-                    return self.hand_on(turn, start, inner, other);
-                }
-                None => {}
-            }
-            // The entries in hand are used up. With nothing but plain work around there are two ways.
-            let mut inner = self.inner.lock();
-            if inner.ext.is_none() && inner.calm() {
-                *served = 0;
-                if inner.app.is_empty() {
-                    inner.burst = 0;
-                    let large = Self::hand_back(&mut inner, turn);
-                    inner.run = Run::Idle;
+            entry = turn.batch.pop_front();
+            if entry.is_none() {
+                // The entries in hand are used up. With nothing but plain work around there are two ways.
+                let mut inner = self.inner.lock();
+                if inner.ext.is_none() && inner.calm() {
+                    desk.served = 0;
+                    if inner.app.is_empty() {
+                        inner.burst = 0;
+                        let large = Self::hand_back(&mut inner, turn);
+                        inner.run = Run::Idle;
+                        drop(inner);
+                        drop(large);
+                        return None;
+                    }
+                    inner.take_plain(turn.batch);
                     drop(inner);
-                    drop(large);
-                    return None;
-                }
-                inner.take_plain(&mut turn.batch);
-                drop(inner);
-                match turn.batch.pop_front() {
-                    Some(Entry::Work(work)) => {
-                        return Some(Pick::Work(work, TurnKind::Application));
-                    }
-                    Some(Entry::Tick(tick)) => return Some(Pick::Tick(tick)),
-                    Some(other) => {
-                        let start = desk.slice_start(self);
-                        let inner = self.inner.lock();
-                        return self.hand_on(turn, start, inner, other);
-                    }
-                    None => {}
+                    entry = turn.batch.pop_front();
                 }
             }
         }
-        *served = 0;
-        self.pick_slowly(turn, desk, cut)
+        match entry {
+            Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Application)),
+            Some(Entry::Tick(tick)) => Some(Pick::Tick(tick)),
+            Some(other) => {
+                let start = desk.slice_start(self);
+                let inner = self.inner.lock();
+                self.hand_on(turn, start, inner, other)
+            }
+            None => {
+                desk.served = 0;
+                self.pick_slowly(turn, desk)
+            }
+        }
     }
 
     /// Gives room that became free to those who wait for it.
@@ -133,12 +140,7 @@ impl<O: Owner> Core<O> {
         after.run(self);
     }
 
-    fn pick_slowly(
-        self: &Arc<Self>,
-        turn: &mut Turn<'_, O>,
-        desk: &mut Desk<O>,
-        cut: bool,
-    ) -> Option<Pick<O>> {
+    fn pick_slowly(self: &Arc<Self>, turn: &mut Turn<'_, O>, desk: &mut Desk) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
         let mut inner = self.inner.lock();
@@ -149,7 +151,7 @@ impl<O: Owner> Core<O> {
                 self.signals.fetch_and(!WAITING, Ordering::SeqCst);
             }
         }
-        if Self::must_leave(&mut inner, turn, cut, &mut after) {
+        if Self::must_leave(&mut inner, turn, desk.cut, &mut after) {
             drop(inner);
             after.run(self);
             return None;
@@ -166,7 +168,8 @@ impl<O: Owner> Core<O> {
             Choice::Barrier => {
                 let ext = inner.ext();
                 ext.barrier = BarrierRun::Running;
-                ext.barriers.pop_front().map(Pick::Barrier)
+                let item = ext.barriers.pop_front();
+                item.map(|item| Pick::Work(Work::one_way(item), TurnKind::Barrier))
             }
             Choice::Lifecycle => match inner.ext().lifecycle.pop_front() {
                 Some(Entry::Work(work)) => Some(Pick::Work(work, TurnKind::Lifecycle)),
@@ -179,7 +182,7 @@ impl<O: Owner> Core<O> {
             },
             Choice::Application => {
                 if !in_hand && inner.calm() {
-                    std::mem::swap(&mut inner.app, &mut turn.batch);
+                    inner.app.move_to(turn.batch);
                 }
                 let entry = turn.batch.pop_front().or_else(|| inner.app.pop_front());
                 if let Some(ext) = inner.ext.as_mut()
@@ -222,9 +225,7 @@ impl<O: Owner> Core<O> {
         if inner.admission == Admission::Ended {
             // EX-306: the claim was revoked. What is queued ends without a turn.
             inner.run = Run::Stopped;
-            after
-                .junk
-                .push(Junk::Entries(std::mem::take(&mut turn.batch)));
+            after.junk.push(Junk::Entries(std::mem::take(turn.batch)));
             after
                 .junk
                 .push(Junk::Entries(std::mem::take(&mut inner.app)));
@@ -299,9 +300,9 @@ impl<O: Owner> Core<O> {
 
     /// The owner and the entries in hand go back under the lock, in front of what came meanwhile.
     fn give_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>, after: &mut After<O>) {
-        after
-            .junk
-            .extend(Self::hand_back(inner, turn).map(Junk::Entries));
+        if let Some(buffer) = Self::hand_back(inner, turn) {
+            after.junk.push(Junk::Entries(buffer.into()));
+        }
     }
 
     /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
@@ -310,13 +311,13 @@ impl<O: Owner> Core<O> {
         inner.turns = turn.number;
         if !turn.batch.is_empty() {
             turn.batch.append(&mut inner.app);
-            std::mem::swap(&mut turn.batch, &mut inner.app);
+            std::mem::swap(turn.batch, &mut inner.app);
         } else if inner.app.is_empty() && inner.app.capacity() > KEEP_CAPACITY {
             // Idle lanes keep small buffers only; the large one stays with the worker.
             if turn.batch.capacity() > KEEP_CAPACITY {
-                return Some(std::mem::take(&mut inner.app));
+                return Some(inner.app.take_buffer());
             }
-            std::mem::swap(&mut turn.batch, &mut inner.app);
+            inner.app.swap_buffers(turn.batch);
         }
         None
     }

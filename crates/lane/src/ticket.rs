@@ -7,7 +7,7 @@ use crate::drive::Pick;
 use crate::error::Fifo;
 use crate::host::GateHost;
 use crate::owner::Owner;
-use crate::queue::{BarrierRun, Current, Entry};
+use crate::queue::{BarrierRun, Current, Entry, Work};
 use crate::turn::{Turn, TurnKind};
 
 impl<O: Owner> Core<O> {
@@ -16,17 +16,18 @@ impl<O: Owner> Core<O> {
         turn: &mut Turn<'_, O>,
         gate: &Arc<dyn GateHost>,
         fence: u64,
-    ) -> Option<Pick<O>> {
+    ) -> bool {
         turn.gate = Some(Arc::clone(gate));
         turn.number = fence;
         let mut inner = self.inner.lock();
         if inner.admission == Admission::Ended || inner.owner.is_none() {
-            return None;
+            return false;
         }
-        let current = inner.ext().current.take()?;
+        let Some((fifo, current)) = inner.ext().current.take() else {
+            return false;
+        };
         turn.owner = inner.owner.take();
         inner.run = Run::Running;
-        let (fifo, current) = current;
         let kind = match fifo {
             Fifo::Application => TurnKind::Application,
             Fifo::Lifecycle => TurnKind::Lifecycle,
@@ -34,15 +35,17 @@ impl<O: Owner> Core<O> {
         let pick = match current {
             Current::Queued(Entry::Work(work)) => Pick::Work(work, kind),
             Current::Queued(Entry::Tick(tick)) => Pick::Tick(tick),
-            Current::Barrier(item) => Pick::Barrier(item),
+            Current::Barrier(item) => Pick::Work(Work::one_way(item), TurnKind::Barrier),
             // Tickets and resumes stand in the FIFO of the gate's lane only.
-            Current::Queued(Entry::Ticket(_) | Entry::Resume(_)) => return None,
+            Current::Queued(Entry::Ticket(_) | Entry::Resume(_)) => return false,
         };
-        Some(pick)
+        turn.ticket = Some(pick);
+        true
     }
 
     /// The terminal of a member's item: the claim ends, the next item asks for the gate (EX-11).
-    pub(crate) fn end_ticket(self: &Arc<Self>, turn: &mut Turn<'_, O>, fifo: Fifo, payload: u64) {
+    pub(crate) fn end_ticket(self: &Arc<Self>, turn: &mut Turn<'_, O>, fifo: Fifo) {
+        let payload = turn.payload_bytes;
         let mut after = After::default();
         if fifo == Fifo::Application {
             self.end_application(payload);

@@ -1,6 +1,5 @@
 //! What a handler sees of its turn: the owner's state, the gate, and the two ways of waiting.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,12 +8,14 @@ use std::task::Poll;
 
 use crate::carrier::{Mode, Seat};
 use crate::core::Core;
+use crate::drive::Pick;
+use crate::entries::Entries;
 use crate::error::{AskError, InvalidOperation, YieldError};
 use crate::host::GateHost;
 use crate::lane::Lane;
 use crate::owner::Owner;
 use crate::policy::Yielding;
-use crate::queue::Entry;
+use crate::serve::Owed;
 
 /// The number of one acquisition of one gate (EX-7).
 ///
@@ -48,12 +49,17 @@ pub struct Turn<'a, O: Owner> {
     pub(crate) core: &'a Arc<Core<O>>,
     pub(crate) seat: &'a Arc<Seat>,
     pub(crate) owner: Option<O>,
-    pub(crate) batch: VecDeque<Entry<O>>,
+    pub(crate) batch: &'a mut Entries<O>,
     pub(crate) number: u64,
     pub(crate) kind: TurnKind,
     /// The gate of another lane this one is bound to (EX-18).
     pub(crate) gate: Option<Arc<dyn GateHost>>,
     pub(crate) deferred: Vec<Box<dyn Deferred>>,
+    /// What the item in hand is charged besides the fixed cost (EX-93).
+    pub(crate) payload_bytes: u64,
+    pub(crate) owed: Owed<O>,
+    /// The one item of a turn at the gate of another lane.
+    pub(crate) ticket: Option<Pick<O>>,
 }
 
 /// A barrier that a handler recorded and that is not active yet (EX-45).

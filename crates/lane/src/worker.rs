@@ -1,6 +1,7 @@
 //! A worker: takes gates out of the ready set and polls their carriers. One long-lived task each.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::engine::Shared;
 use crate::here;
 use crate::host::GateHost;
 use crate::owner::Owner;
+use crate::ready::Runnable;
 
 /// How many carriers at rest a worker keeps for the next gate of their owner type.
 const SPARES_MAX: usize = 8;
@@ -24,17 +26,17 @@ pub(crate) struct Worker {
     current: Option<Box<dyn AnyCarrier>>,
     next: Option<Exit>,
     after: AfterPoll,
-    /// Gates served since the worker last looked for rest.
-    gates: u32,
-    until_probe: u32,
+    /// Items handled since the worker last looked for rest.
+    items: u32,
+    /// On their way from the queue of another worker into the own one.
+    taken: VecDeque<Arc<dyn Runnable>>,
     /// Another worker asked for help, and the other tasks of this thread had their turn since.
     helps: bool,
 }
 
-/// After so many gates in a row a worker that finds none lets the other tasks of its thread run before
+/// After so many items in a row a worker that finds no more lets the other tasks of its thread run before
 /// it sleeps: those that it woke are likely to bring more, and need not wake it one by one.
-const LINGER_FROM: u32 = 4;
-const PROBE_EVERY: u32 = 64;
+const LINGER_FROM: u32 = 2;
 
 /// What the worker does once the poll of a carrier is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +57,8 @@ impl Worker {
             current: None,
             next: None,
             after: AfterPoll::Look,
-            gates: 0,
-            until_probe: 0,
+            items: 0,
+            taken: VecDeque::new(),
             helps: false,
         }
     }
@@ -113,8 +115,8 @@ impl Worker {
                 return Poll::Pending;
             }
             if self.helps
-                && self.gates == 0
-                && let Some(job) = self.shared.ready.help_others(self.index)
+                && self.items == 0
+                && let Some(job) = self.shared.ready.help_others(self.index, &mut self.taken)
             {
                 job.run(self);
                 continue;
@@ -133,12 +135,7 @@ impl Worker {
 
     /// Whether to look once more, after the other tasks of this thread, before the worker sleeps.
     fn lingers(&mut self) -> bool {
-        let gates = std::mem::take(&mut self.gates);
-        if gates == 0 {
-            return false;
-        }
-        self.until_probe = self.until_probe.wrapping_sub(1) % PROBE_EVERY;
-        gates >= LINGER_FROM || self.until_probe == 0
+        std::mem::take(&mut self.items) >= LINGER_FROM
     }
 
     /// A carrier at rest for owners of this type.
@@ -171,7 +168,7 @@ impl Worker {
             drop(catch_unwind(AssertUnwindSafe(|| drop(carrier))));
             return;
         }
-        self.gates = self.gates.saturating_add(carrier.seat().take_gates());
+        self.items = self.items.saturating_add(carrier.seat().take_items());
         match carrier.seat().mode() {
             Mode::Empty => {
                 self.after = AfterPoll::Sleep;

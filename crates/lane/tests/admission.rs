@@ -54,6 +54,30 @@ async fn a_full_fifo_refuses_with_its_limit() {
     assert_eq!(bench.log.text(), "first( )first second");
 }
 
+/// EX-98: transfers are accounted above the limit, in their order and before who waits for room; submits wait until usage is
+/// below it again.
+#[tokio::test]
+async fn transfers_into_a_full_fifo_keep_their_order() {
+    let bench = Bench::new();
+    let (actor, release) = full(&bench).await;
+    let waiter = actor.clone();
+    let waits = tokio::spawn(async move { waiter.submit(Step::Note("waits")).await });
+    settle().await;
+    for note in ["one", "two", "three"] {
+        actor.transfer(Step::Note(note), 7).unwrap();
+    }
+    assert_eq!(actor.application_usage().items, 5);
+    settle().await;
+    assert!(!waits.is_finished());
+    release.send(()).unwrap();
+    waits.await.unwrap().unwrap();
+    actor.await_quiescence().await;
+    assert_eq!(bench.log.text(), "first( )first second one two three waits");
+    actor.close();
+    let refused = actor.transfer(Step::Note("late"), 0).unwrap_err();
+    assert!(matches!(refused.into_item(), Step::Note("late")));
+}
+
 /// EX-60, EX-64: the two FIFOs share no count and no admission state.
 #[tokio::test]
 async fn a_full_application_fifo_does_not_stop_lifecycle_work() {

@@ -21,7 +21,7 @@ fn queue(jobs: u64) -> JobQueue {
     JobQueue::new(JobQueueSettings::manual(jobs).unwrap())
 }
 
-/// EX-120, EX-121, EX-122, EX-124: in use from the reservation to the first instruction of the handler.
+/// EX-99, EX-120, EX-121, EX-122, EX-124: in use from the reservation to the first instruction of the handler.
 #[tokio::test]
 async fn a_permit_is_returned_at_the_first_instruction() {
     let bench = Bench::new();

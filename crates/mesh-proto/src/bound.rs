@@ -14,6 +14,10 @@ pub const HELLO_BODY_MAX: u32 = 258;
 /// The body of any control frame, and of a frame that is dropped anyway. Ours: E1 names no bound, a
 /// READY of a router takes 404 bytes at most.
 pub const CONTROL_BODY_MAX: u32 = 65_536;
+/// The body of any control frame of E2, whatever the limit of the receiver (TR-54).
+pub const CONTROL_BODY_MAX_E2: u32 = 4096;
+/// The sequence behind the header of a first frame of E2 (TR-45).
+pub const SEQUENCE_BYTES: usize = 8;
 /// Frames of one message. Ours; a service record takes seven at most.
 pub const MESSAGE_FRAMES_MAX: usize = 1024;
 /// Bytes of all frames of one message. Ours: an envelope of the greatest size and what belongs to it.

@@ -3,6 +3,7 @@
 //! * [`zmp`] turns bytes into messages and back: framing, handshake and envelopes of ZMP v1.
 //! * [`admission`] decides who is a peer, [`liveness`] for how long, [`pending`] holds its requests.
 //! * [`peers`] chooses among several connections to one peer; [`link`] is all of it in one machine.
+//! * [`name`] makes the ids that nodes draw.
 //! * [`bound`] has every limit and time by name.
 //!
 //! Layer 2, pure: events and time go in, effects come out ([`Machine`]). The crate never does I/O,
@@ -31,6 +32,7 @@ pub mod bound;
 pub mod link;
 pub mod liveness;
 mod machine;
+pub mod name;
 pub mod peers;
 pub mod pending;
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) fn descriptor(name: &str) -> RouteMeshAdmission {
 pub(crate) fn ready(id: NodeRid, key: PairKey, lane: Lane) -> PeerReady {
     PeerReady {
         id,
-        key,
+        key: Some(key),
         lane,
         receive_limit: None,
     }

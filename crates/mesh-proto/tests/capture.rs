@@ -16,8 +16,8 @@ use serde_json::Value;
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::zmp::{
     Accepts, Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, ConnectionSettings,
-    Dropped, Edition, Envelope, Generation, Lane, Message, PairId, PairKey, Refusal, Sequence,
-    encode_frames,
+    Dropped, Edition, Envelope, Generation, Lane, Message, Opening, PairId, PairKey, Refusal,
+    Sequence, encode_frames,
 };
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::MeshOperationKind;
@@ -45,7 +45,7 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 
 fn settings(id: &[u8], limit: Option<u64>) -> ConnectionSettings {
     ConnectionSettings {
-        edition: Edition::E1,
+        opening: Opening::Fixed(Edition::E1),
         id: NodeRid::new(id).unwrap(),
         receive_limit: limit.and_then(NonZeroU64::new),
         accepts: Accepts::RoutersAndDealers,
@@ -301,6 +301,7 @@ fn every_recorded_message_decodes_and_encodes_to_the_same_bytes() {
                 }
                 ConnectionEffect::Write(_) | ConnectionEffect::Ready(_) => {}
                 ConnectionEffect::Dropped(dropped) => assert_eq!(*dropped, Dropped::Weight),
+                ConnectionEffect::Flow(state) => panic!("{name}: {state:?}"),
                 ConnectionEffect::End(end) => panic!("{name}: {end}"),
             }
         }

@@ -11,15 +11,15 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::settings;
+use common::{E1, E2, settings};
 use spotlane_mesh_proto::Machine;
 use spotlane_mesh_proto::link::{
-    AcceptedLane, Awaits, EndReason, Link, LinkEffect, LinkEvent, Outcome, Submit,
+    AcceptedLane, Awaits, EndReason, Link, LinkEffect, LinkEvent, Outcome, Redial, Submit,
 };
 use spotlane_mesh_proto::peers::{ConnectionId, Join, Joins};
 use spotlane_mesh_proto::pending::SubmitId;
 use spotlane_mesh_proto::zmp::{
-    Connection, ConnectionEffect, ConnectionEvent, Generation, Lane, PairId, PairKey,
+    Connection, ConnectionEffect, ConnectionEvent, Generation, Lane, Opening, PairId, PairKey,
 };
 use spotlane_types::count::Correlation;
 use spotlane_types::id::{ContentType, PacketName};
@@ -86,6 +86,7 @@ struct Log {
 
 struct Node {
     name: &'static str,
+    opening: Opening,
     link: Option<Link>,
     /// Accepted connections whose handshake runs, by place.
     accepting: [Option<Connection>; 2],
@@ -120,9 +121,17 @@ fn index(lane: Lane) -> usize {
     }
 }
 
-fn node(name: &'static str) -> Node {
+fn key(pair: u64) -> PairKey {
+    PairKey {
+        pair: PairId::new(NonZeroU64::new(pair).unwrap()),
+        generation: Generation::FIRST,
+    }
+}
+
+fn node(name: &'static str, opening: Opening) -> Node {
     Node {
         name,
+        opening,
         link: None,
         accepting: [None, None],
         joins: Joins::default(),
@@ -131,20 +140,17 @@ fn node(name: &'static str) -> Node {
 }
 
 impl World {
-    fn new(mutant: Mutant) -> Self {
+    fn new([dialler, acceptor]: [Opening; 2], mutant: Mutant) -> Self {
         let mut world = Self {
             now: Monotonic::ORIGIN,
-            nodes: [node("b"), node("a")],
+            nodes: [node("b", dialler), node("a", acceptor)],
             pipes: Default::default(),
             delivered: 0,
             mutant,
         };
-        let key = PairKey {
-            pair: PairId::new(NonZeroU64::new(9).unwrap()),
-            generation: Generation::FIRST,
-        };
         let mut out = Vec::new();
-        world.nodes[0].link = Some(Link::dial(settings("b"), key, &mut out));
+        let settings = settings("b", dialler);
+        world.nodes[0].link = Some(Link::dial(settings, key(9), &mut out));
         world.nodes[0].log.had_link = true;
         world.effects(0, out);
         world
@@ -199,6 +205,7 @@ impl World {
                     }
                 }
                 LinkEffect::PairReady(_)
+                | LinkEffect::PeerFlow(_)
                 | LinkEffect::Updated(_)
                 | LinkEffect::RunEnded
                 | LinkEffect::Responsive
@@ -213,7 +220,7 @@ impl World {
     fn open(&mut self, lane: Lane) {
         self.event(0, LinkEvent::Opened(lane));
         let mut out = Vec::new();
-        let settings = settings("a").connection();
+        let settings = settings("a", self.nodes[1].opening).connection();
         let connection = Connection::accept(settings, self.now, &mut out);
         self.nodes[1].accepting[index(lane)] = Some(connection);
         self.accepted(index(lane), out);
@@ -228,13 +235,7 @@ impl World {
                 ConnectionEffect::Ready(ready) => {
                     let id = ConnectionId::new(u64::try_from(place).unwrap());
                     let join = self.nodes[1].joins.on_ready(id, &ready);
-                    let early = effects
-                        .by_ref()
-                        .filter_map(|effect| match effect {
-                            ConnectionEffect::Message(message) => Some(message),
-                            _ => None,
-                        })
-                        .collect();
+                    let early = effects.by_ref().collect();
                     let lane = AcceptedLane {
                         connection: self.nodes[1].accepting[place].take().unwrap(),
                         ready,
@@ -243,7 +244,8 @@ impl World {
                     match join {
                         Join::First => {
                             let mut out = Vec::new();
-                            let link = Link::accept(settings("a"), lane, self.now, &mut out);
+                            let settings = settings("a", self.nodes[1].opening);
+                            let link = Link::accept(settings, key(77), lane, self.now, &mut out);
                             self.nodes[1].link = Some(link);
                             self.nodes[1].log.had_link = true;
                             self.effects(1, out);
@@ -252,7 +254,9 @@ impl World {
                         Join::Refused { why, .. } => panic!("{why}"),
                     }
                 }
-                ConnectionEffect::Message(_) | ConnectionEffect::Dropped(_) => {}
+                ConnectionEffect::Message(_)
+                | ConnectionEffect::Flow(_)
+                | ConnectionEffect::Dropped(_) => {}
                 ConnectionEffect::End(_) => {
                     self.nodes[1].accepting[place] = None;
                     self.pipes[0][place].closed = true;
@@ -388,8 +392,8 @@ impl World {
 }
 
 /// The script without a fault: both nodes send and answer; then one goes down.
-fn undisturbed(mutant: Mutant) -> (World, usize) {
-    let mut world = World::new(mutant);
+fn undisturbed(openings: [Opening; 2], mutant: Mutant) -> (World, usize) {
+    let mut world = World::new(openings, mutant);
     world.run_to(usize::MAX);
     let bytes = world.delivered;
     world.event(0, LinkEvent::Shutdown);
@@ -397,81 +401,117 @@ fn undisturbed(mutant: Mutant) -> (World, usize) {
     (world, bytes)
 }
 
-/// TR-25, TR-40, TR-70
+const N: Opening = Opening::Neutral;
+
+/// TR-1, TR-2, TR-25, TR-40, TR-45, TR-70: whichever side speaks which editions, as long as they have one
+/// in common.
 #[test]
 fn without_a_fault_every_request_is_answered_in_both_directions() {
-    let (world, bytes) = undisturbed(Mutant::None);
-    world.check().unwrap();
-    assert!(bytes > 1000, "{bytes}");
-    for node in &world.nodes {
-        assert_eq!(node.log.delivered, usize::try_from(REQUESTS).unwrap() + 1);
-        let replied = |outcomes: &Vec<_>| matches!(outcomes[..], [Some(Outcome::Reply(_))]);
-        assert!(node.log.ended.values().all(replied), "{:?}", node.log);
+    for openings in [
+        [E1, E1],
+        [E2, E2],
+        [N, E1],
+        [E1, N],
+        [N, E2],
+        [E2, N],
+        [N, N],
+    ] {
+        let (world, bytes) = undisturbed(openings, Mutant::None);
+        world.check().unwrap();
+        assert!(bytes > 1000, "{openings:?}: {bytes}");
+        for node in &world.nodes {
+            assert_eq!(node.log.delivered, usize::try_from(REQUESTS).unwrap() + 1);
+            let replied = |outcomes: &Vec<_>| matches!(outcomes[..], [Some(Outcome::Reply(_))]);
+            assert!(
+                node.log.ended.values().all(replied),
+                "{openings:?}: {:?}",
+                node.log
+            );
+        }
+        assert_eq!(world.nodes[0].log.reasons, [EndReason::Shutdown]);
+        assert!(matches!(
+            world.nodes[1].log.reasons[..],
+            [EndReason::Lane { .. }]
+        ));
     }
-    assert_eq!(world.nodes[0].log.reasons, [EndReason::Shutdown]);
-    assert!(matches!(
-        world.nodes[1].log.reasons[..],
-        [EndReason::Lane { .. }]
-    ));
 }
 
-/// TR-39, TR-58, TR-61, TR-90: the loss of either lane or of both behind every byte.
+/// TR-3: sides without a common edition end by name, with nothing exchanged.
+#[test]
+fn a_mixed_link_is_a_violation() {
+    for openings in [[E1, E2], [E2, E1]] {
+        let mut world = World::new(openings, Mutant::None);
+        world.settle();
+        world.check().unwrap();
+        let reasons = &world.nodes[0].log.reasons;
+        let stopped = matches!(reasons[..], [EndReason::Lane { .. }]);
+        assert!(stopped, "{openings:?}: {reasons:?}");
+        assert_eq!(reasons[0].redial(), Redial::Stop, "TR-60");
+        assert!(world.nodes.iter().all(|node| node.log.delivered == 0));
+    }
+}
+
+/// TR-8, TR-39, TR-58, TR-61, TR-90: the loss of either lane or of both behind every byte.
 #[test]
 fn a_cut_behind_every_byte_ends_the_link_by_name_and_every_request_once() {
-    let (_, bytes) = undisturbed(Mutant::None);
-    let mut unanswered = 0;
-    for at in 0..=bytes {
-        for lost in [&[0][..], &[1], &[0, 1]] {
-            let mut world = World::new(Mutant::None);
-            world.run_to(at);
-            for place in lost {
-                world.cut(*place);
+    for openings in [[E1, E1], [E2, E2], [N, E1], [N, E2]] {
+        let (_, bytes) = undisturbed(openings, Mutant::None);
+        let mut unanswered = 0;
+        for at in 0..=bytes {
+            for lost in [&[0][..], &[1], &[0, 1]] {
+                let mut world = World::new(openings, Mutant::None);
+                world.run_to(at);
+                for place in lost {
+                    world.cut(*place);
+                }
+                world.settle();
+                world
+                    .check()
+                    .unwrap_or_else(|what| panic!("{openings:?}, cut at {at}, {lost:?}: {what}"));
+                let ended = world
+                    .nodes
+                    .iter()
+                    .flat_map(|node| node.log.ended.values().flatten());
+                unanswered += ended
+                    .filter(|end| **end == Some(Outcome::LinkEnded))
+                    .count();
             }
-            world.settle();
-            world
-                .check()
-                .unwrap_or_else(|what| panic!("cut at {at}, {lost:?}: {what}"));
-            let ended = world
-                .nodes
-                .iter()
-                .flat_map(|node| node.log.ended.values().flatten());
-            unanswered += ended
-                .filter(|end| **end == Some(Outcome::LinkEnded))
-                .count();
         }
+        assert!(unanswered > 100, "the cuts met open requests: {unanswered}");
     }
-    assert!(unanswered > 100, "the cuts met open requests: {unanswered}");
 }
 
 /// TR-86: half-open: nothing arrives any more, and no stream ends.
 #[test]
 fn a_half_open_connection_ends_by_liveness() {
-    let mut world = World::new(Mutant::None);
-    world.run_to(usize::MAX);
-    // Both nodes are up and quiet; from here on nothing arrives any more.
-    for _ in 0..100 {
-        let links = world.nodes.iter().filter_map(|node| node.link.as_ref());
-        let Some(due) = links.filter_map(Machine::next_deadline).min() else {
-            break;
-        };
-        world.now = due;
-        for side in 0..2 {
-            let mut out = Vec::new();
-            world.nodes[side]
-                .link
-                .as_mut()
-                .unwrap()
-                .on_deadline(due, &mut out);
-            world.effects(side, out);
+    for openings in [[E1, E1], [E2, E2]] {
+        let mut world = World::new(openings, Mutant::None);
+        world.run_to(usize::MAX);
+        // Both nodes are up and quiet; from here on nothing arrives any more.
+        for _ in 0..100 {
+            let links = world.nodes.iter().filter_map(|node| node.link.as_ref());
+            let Some(due) = links.filter_map(Machine::next_deadline).min() else {
+                break;
+            };
+            world.now = due;
+            for side in 0..2 {
+                let mut out = Vec::new();
+                world.nodes[side]
+                    .link
+                    .as_mut()
+                    .unwrap()
+                    .on_deadline(due, &mut out);
+                world.effects(side, out);
+            }
+            for pipe in world.pipes.iter_mut().flatten() {
+                pipe.bytes.clear();
+            }
         }
-        for pipe in world.pipes.iter_mut().flatten() {
-            pipe.bytes.clear();
+        for node in &world.nodes {
+            assert_eq!(node.log.reasons, [EndReason::NotAlive]);
         }
+        world.check().unwrap();
     }
-    for node in &world.nodes {
-        assert_eq!(node.log.reasons, [EndReason::NotAlive]);
-    }
-    world.check().unwrap();
 }
 
 /// A checker that never failed is not trusted.
@@ -482,7 +522,7 @@ fn a_driver_that_loses_or_repeats_an_end_is_reported() {
         (Mutant::RepeatsCompletions, "request 1 ended 2 times"),
         (Mutant::ForgetsTheEnd, "b: ended 0 times"),
     ] {
-        let (world, _) = undisturbed(mutant);
+        let (world, _) = undisturbed([E1, E1], mutant);
         let what = world.check().unwrap_err();
         assert!(what.ends_with(report), "{mutant:?}: {what}");
     }

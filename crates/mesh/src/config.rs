@@ -4,8 +4,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use spotlane_mesh_proto::bound::{CONNECTIONS_MAX, PENDING_MAX};
+use spotlane_mesh_proto::name;
 use spotlane_mesh_proto::peers::RedialPolicy;
-use spotlane_mesh_proto::zmp::Edition;
+use spotlane_mesh_proto::zmp::{Edition, Opening};
 use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
@@ -27,6 +28,18 @@ pub struct NodeIdentity {
     pub descriptor: RouteMeshAdmission,
 }
 
+impl NodeIdentity {
+    /// The identity of a node that nobody has named: its id is drawn (TR-12).
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn unnamed(descriptor: RouteMeshAdmission) -> Result<Self, ConfigError> {
+        let rid = crate::random::drawn().and_then(|random| name::unnamed(random).ok());
+        let rid = rid.ok_or(ConfigError::NoRandomNumbers)?;
+        Ok(Self { rid, descriptor })
+    }
+}
+
 /// The bounds of a mesh; each limits memory that a peer or a caller could make grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,10 +50,12 @@ pub struct Bounds {
     pub pending_max: usize,
     /// Accepted connections at the same time; 16,384.
     pub connections_max: usize,
-    /// The largest frame that is taken; none (TR-54).
+    /// The largest frame that is taken, and in E2 the largest message; none (TR-54).
     pub receive_limit: Option<NonZeroU64>,
     /// Bytes that are read from one peer in one piece, and so the most that waits for an [`Inbound`]
-    /// that takes nothing besides a frame that is still coming in; 256 KiB (TR-52).
+    /// that takes nothing besides a frame that is still coming in; 256 KiB (TR-52). A peer of E2 is
+    /// told to pause, and what it sends before it does is read on, up to `send_charge_max`, since its
+    /// probes come behind it (TR-46).
     ///
     /// [`Inbound`]: crate::Inbound
     pub receive_bytes: usize,
@@ -65,7 +80,7 @@ pub struct MeshConfig {
     pub(crate) listen: String,
     pub(crate) advertise: Option<Endpoint>,
     pub(crate) required: Option<ProtocolCapability>,
-    pub(crate) edition: Edition,
+    pub(crate) opening: Opening,
     pub(crate) tls: Option<TlsSettings>,
     pub(crate) peers: Vec<PeerIntent>,
     pub(crate) bounds: Bounds,
@@ -85,7 +100,7 @@ impl MeshConfig {
             listen: "tcp://127.0.0.1:0".to_owned(),
             advertise: None,
             required: None,
-            edition: Edition::E1,
+            opening: Opening::Fixed(Edition::E1),
             tls: None,
             peers: Vec::new(),
             bounds: Bounds::default(),
@@ -126,10 +141,12 @@ impl MeshConfig {
         self
     }
 
-    /// The edition that both sides speak; E1 (TR-1).
+    /// Which edition of the transport this node speaks; E1 alone (TR-1). With [`Opening::Neutral`] each
+    /// connection speaks what its peer does, and E1 where the peer speaks both (TR-2). Nodes without a
+    /// common edition are not connected (TR-3).
     #[must_use]
-    pub const fn edition(mut self, edition: Edition) -> Self {
-        self.edition = edition;
+    pub const fn opening(mut self, opening: Opening) -> Self {
+        self.opening = opening;
         self
     }
 
@@ -304,6 +321,18 @@ mod tests {
             let refused = parse_endpoint(text).unwrap_err();
             let endpoint = text.to_owned();
             assert_eq!(refused, ConfigError::Endpoint { endpoint });
+        }
+    }
+
+    /// TR-12
+    #[test]
+    fn a_node_without_a_name_draws_a_v4_id_of_its_own() {
+        let drawn = || crate::random::drawn().map(name::unnamed).unwrap().unwrap();
+        let (one, other) = (drawn(), drawn());
+        assert_ne!(one, other);
+        for id in [one, other] {
+            let bytes = id.as_bytes();
+            assert_eq!((bytes.len(), bytes[6] >> 4, bytes[8] >> 6), (16, 4, 2));
         }
     }
 

@@ -50,6 +50,9 @@ pub enum ConfigError {
         /// What was given.
         endpoint: String,
     },
+    /// TR-12: an id was to be drawn.
+    #[error("the system gives no random numbers; name the node")]
+    NoRandomNumbers,
     /// EX-266.
     #[error("a send timeout of {timeout:?} is not in 1 ms to 2147483647 ms")]
     SendTimeout {

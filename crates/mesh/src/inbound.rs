@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use spotlane_mesh_proto::admission::Side;
 use spotlane_mesh_proto::link::ConnectionToken;
+use spotlane_mesh_proto::pending::Unmatched;
 use spotlane_mesh_proto::zmp::{ConnectionEnd, Sequence};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::{Endpoint, NodeRid};
@@ -63,6 +64,13 @@ pub enum Diagnostic {
         endpoint: Endpoint,
         /// What the system says.
         error: std::io::ErrorKind,
+    },
+    /// A reply came that no request waits for: it was dropped (EX-274).
+    LateReply {
+        /// Who sent it.
+        peer: NodeRid,
+        /// Whether its request has ended before, or never was.
+        unmatched: Unmatched,
     },
     /// A link ended, admitted or not.
     LinkEnded {

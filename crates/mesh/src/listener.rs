@@ -11,7 +11,7 @@ use spotlane_mesh_proto::admission::Expected;
 use spotlane_mesh_proto::bound::HANDSHAKE_TIMEOUT;
 use spotlane_mesh_proto::link::AcceptedLane;
 use spotlane_mesh_proto::zmp::{
-    Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, Message, PeerReady,
+    Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, PeerReady,
 };
 use tokio::net::{TcpListener, TcpStream};
 
@@ -148,7 +148,9 @@ async fn run_handshake(
                     written.await.map_err(timed_out)??;
                 }
                 ConnectionEffect::Ready(ready) => done.ready = Some(ready),
-                ConnectionEffect::Message(message) => done.early.push(message),
+                early @ (ConnectionEffect::Message(_) | ConnectionEffect::Flow(_)) => {
+                    done.early.push(early);
+                }
                 ConnectionEffect::Dropped(_) => {}
                 ConnectionEffect::End(end) => return Ok(Err(end)),
             }
@@ -180,7 +182,7 @@ async fn run_handshake(
 #[derive(Default)]
 struct Handshake {
     ready: Option<PeerReady>,
-    early: Vec<Message>,
+    early: Vec<ConnectionEffect>,
 }
 
 async fn write(stream: &Stream, bytes: Bytes) -> io::Result<()> {

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
-use spotlane_mesh_proto::link::{AcceptedLane, Link, LinkEvent, LinkSettings};
+use spotlane_mesh_proto::link::{AcceptedLane, HeldBudget, Link, LinkEvent, LinkSettings};
 use spotlane_mesh_proto::peers::{ConnectionId, Join, Joins, LinkId, Peers, PeersFull, Verdict};
-use spotlane_mesh_proto::zmp::{PairId, PairKey};
+use spotlane_mesh_proto::zmp::{Generation, PairId, PairKey};
 use spotlane_types::count::ProbeId;
 use spotlane_types::id::{NodeRid, ProtocolCapability, SecurityIdentity};
 use spotlane_wire::descriptor::RouteMeshAdmission;
@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) config: MeshConfig,
     pub(crate) inbound: Arc<dyn Inbound>,
     pub(crate) budget: Arc<NodeBudget>,
+    /// What waits for the admission of its peer, on all links (TR-80).
+    held: HeldBudget,
     pub(crate) required: ProtocolCapability,
     /// Outermost lock.
     table: Mutex<Table>,
@@ -45,6 +47,8 @@ pub(crate) struct Node {
     pub(crate) stopping: watch::Sender<bool>,
     /// The same, for those who ask with each record.
     stopped: AtomicBool,
+    /// Links that have not ended, for those who ask with each turn.
+    pub(crate) link_count: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -106,6 +110,7 @@ impl Node {
             inbound,
             required,
             budget: NodeBudget::new(config.relocation_budget, config.relocation_node_budget),
+            held: HeldBudget::default(),
             table: Mutex::new(Table {
                 peers: Peers::new(rid),
                 joins: Joins::new(config.bounds.connections_max),
@@ -123,6 +128,7 @@ impl Node {
             events: Events::default(),
             stopping: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
+            link_count: AtomicUsize::new(0),
             config,
         })
     }
@@ -204,9 +210,10 @@ impl Node {
         };
         let probe = ProbeId::new(self.random() >> 1).unwrap_or(ProbeId::MIN);
         let mut settings = LinkSettings::new(terms, probe);
-        settings.edition = self.config.edition;
+        settings.opening = self.config.opening;
         settings.receive_limit = self.config.bounds.receive_limit;
         settings.pending_max = self.config.bounds.pending_max;
+        settings.held = self.held.clone();
         settings
     }
 
@@ -266,15 +273,20 @@ impl Node {
         match table.joins.on_ready(id, &accepted.ready) {
             Join::First => {
                 let settings = self.settings(Expected::Anyone, scheme);
+                // E2 names no pairs; the name is ours alone then.
+                let key = accepted.ready.key.unwrap_or_else(|| PairKey {
+                    pair: self.pair(),
+                    generation: Generation::FIRST,
+                });
                 let start = Start {
                     id: table.next_link(),
                     side: Side::Acceptor,
-                    intent: accepted.ready.key.pair,
+                    intent: key.pair,
                     node: Arc::clone(self),
                     address: None,
                 };
                 let mut effects = Vec::new();
-                let link = Link::accept(settings, accepted, self.clock().now(), &mut effects);
+                let link = Link::accept(settings, key, accepted, self.clock().now(), &mut effects);
                 let core = LinkCore::start(start, link, effects);
                 core.lane(lane).open(Arc::clone(stream));
                 table.links.insert(core.id, Arc::clone(&core));
@@ -468,6 +480,12 @@ impl Node {
 
     fn write_current(&self) -> RwLockWriteGuard<'_, HashMap<NodeRid, Arc<LinkCore>>> {
         self.current.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is more than one link, which may have to take turns.
+    pub(crate) fn has_several_links(&self) -> bool {
+        // Relaxed: the value stands alone and orders nothing else.
+        self.link_count.load(Ordering::Relaxed) > 1
     }
 
     /// All links, of whatever state.

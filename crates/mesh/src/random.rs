@@ -1,4 +1,6 @@
-//! Random numbers for pair ids, probe ids and jitter: seeded, and not for secrets.
+//! Random numbers: for pair ids, probe ids and jitter from a seed, for ids of nodes from the system.
+
+use rustls::crypto::ring;
 
 /// The generator of `SplitMix64`: every seed is a good one.
 #[derive(Debug)]
@@ -16,4 +18,11 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
+}
+
+/// Sixteen bytes that no other node draws; `None` when the system gives none.
+pub(crate) fn drawn() -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let source = ring::default_provider().secure_random;
+    source.fill(&mut bytes).ok().map(|()| bytes)
 }

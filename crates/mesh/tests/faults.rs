@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::raw::{COMPLETION, CONTROL, MORE, Pair, Raw, RawPeer, frame, hello, ready};
-use common::{Node, echoing, fast, identity, node_request, node_send, rid, start, watch};
+use common::{
+    Node, PATIENCE, body, echoing, fast, identity, node_request, node_send, rid, start, watch,
+};
 use spotlane_mesh::proto::admission::AdmissionEnd;
 use spotlane_mesh::proto::link::EndReason;
 use spotlane_mesh::proto::peers::RefusedJoin;
@@ -340,18 +342,19 @@ async fn a_simultaneous_dial_leaves_one_link() {
         a.admitted("b").await;
         b.admitted("a").await;
         for (from, to) in [(&a, "b"), (&b, "a")] {
-            let mut tries = 0;
-            // While the two links are sorted out, a request may find its link ended.
-            while from
-                .mesh
-                .request(&rid(to), node_request(1, "x"), 10 * SECOND)
+            // While the two links are sorted out, a request may find its link ended: another one is used
+            // instead.
+            let mut peers = from.mesh.watch_peers();
+            let mut link = from.admitted(to).await;
+            while link
+                .request(node_request(1, "x"), 10 * SECOND)
                 .await
                 .is_err()
             {
-                tries += 1;
-                assert!(tries < 1000, "one link stays");
-                from.admitted(to).await;
-                tokio::task::yield_now().await;
+                let other = peers.wait_for(|peers| peers.iter().any(|it| it.link != link));
+                let other = tokio::time::timeout(PATIENCE, other).await;
+                let next = other.expect("one link stays").unwrap()[0].link.clone();
+                link = next;
             }
             assert_eq!(from.mesh.peers().len(), 1);
         }
@@ -411,6 +414,59 @@ async fn a_flood_before_admission_ends_its_link() {
         node.link_end().await,
         LostReason::Ended(EndReason::HeldTooMuch)
     );
+}
+
+/// TR-80: peers that are not admitted have one bound together. Who passes it loses its link; the others
+/// get what they sent delivered, in order, once they are admitted.
+#[tokio::test]
+async fn several_unadmitted_peers_share_one_bound() {
+    let mut node = Node::alone("node", watch()).await;
+    let mut peers = Vec::new();
+    for (number, name) in [(1_u8, "one"), (2, "two"), (3, "three")] {
+        let mut peer = RawPeer::dial(&node, name, Pair::of(name)).await;
+        for count in 0..340_u32 {
+            let body = [&[number][..], &count.to_be_bytes()].concat();
+            let record = common::raw::frames_of(&node_send(body));
+            peer.application.write(&common::raw::message(&record)).await;
+        }
+        // TR-29: the answer to an empty message comes behind what was sent before it.
+        peer.application
+            .write(&common::raw::message(&[Bytes::new()]))
+            .await;
+        peer.application.message().await.unwrap();
+        peers.push(peer);
+    }
+    // 1,020 are held; the fourth peer may add four.
+    let mut fourth = RawPeer::dial(&node, "four", Pair::of("four")).await;
+    let record = common::raw::frames_of(&node_send("x"));
+    for _ in 0..5 {
+        fourth
+            .application
+            .write(&common::raw::message(&record))
+            .await;
+    }
+    let reason = node.link_end().await;
+    assert_eq!(reason, LostReason::Ended(EndReason::HeldTooMuch));
+    for (number, peer) in [1_u8, 2, 3].into_iter().zip(&mut peers) {
+        peer.say_hello().await;
+        for count in 0..340_u32 {
+            let received = node.record().await;
+            let expected = [&[number][..], &count.to_be_bytes()].concat();
+            assert_eq!(body(&received.record)[..], expected);
+        }
+    }
+    // What was delivered is room again.
+    let mut fifth = RawPeer::dial(&node, "five", Pair::of("five")).await;
+    for _ in 0..1024 {
+        fifth
+            .application
+            .write(&common::raw::message(&record))
+            .await;
+    }
+    fifth.say_hello().await;
+    for _ in 0..1024 {
+        node.record().await;
+    }
 }
 
 /// TR-52, TR-88: a peer that asks and never reads the answers: it is not read any more, or ended, and

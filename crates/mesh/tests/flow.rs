@@ -1,6 +1,7 @@
 //! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
 #![expect(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     clippy::result_large_err,
     clippy::unwrap_used,
     reason = "tasks of a test end with it, and a host may give a record back"
@@ -10,13 +11,14 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::raw::{RawPeer, frames_of, message};
 use common::{Node, body, echoing, identity, node_request, node_send, payload, rid, start, watch};
 use spotlane_mesh::{
     BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
-    PemIdentity, TlsSettings, Written,
+    PeerLink, PemIdentity, TlsSettings, Written,
 };
 use spotlane_types::generation::DescriptorRevision;
 use spotlane_types::id::SecurityIdentity;
@@ -73,7 +75,7 @@ async fn a_host_without_room_holds_the_peer_back() {
     sending.await.unwrap();
 }
 
-/// How much a transfer moves: `SPOTLANE_MESH_TRANSFER_MIB`, 64 without it.
+/// How much a transfer moves: `SPOTLANE_MESH_TRANSFER_MIB`, 64 without it; the long form is 1024.
 fn transfer_bytes() -> usize {
     let mib = std::env::var("SPOTLANE_MESH_TRANSFER_MIB").ok();
     mib.and_then(|mib| mib.parse().ok()).unwrap_or(64) * 1024 * 1024
@@ -81,8 +83,26 @@ fn transfer_bytes() -> usize {
 
 const CHUNK: usize = 256 * 1024;
 
-/// RL-131, RL-132, TR-38: small requests pass between the chunks of a transfer on the same connection; the
-/// chunks arrive whole and in order, and never more than the budget is in flight.
+/// How many chunk times a request may take longer while a transfer runs: half of them, and nine of ten.
+const CHUNK_TIMES_MAX: [f64; 2] = [6.0, 20.0];
+
+/// The times of requests with 64 bytes, one after the other until `done`, in order of length.
+async fn times(link: &PeerLink, mut done: impl FnMut(usize) -> bool) -> Vec<Duration> {
+    let mut times = Vec::new();
+    while !done(times.len()) {
+        let start = Instant::now();
+        let request = node_request(1, vec![1; 64]);
+        let reply = link.request(request, 30 * SECOND).await.unwrap();
+        assert!(reply.payload.is_some());
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    times
+}
+
+/// RL-131, RL-132, TR-38: small requests pass between the chunks of a transfer on the same connection and
+/// wait for a few chunks at most, in units of the time that a chunk really takes; the chunks arrive whole
+/// and in order, and never more than the budget is in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_pass_between_the_chunks_of_a_transfer() {
     let chunks = transfer_bytes() / CHUNK;
@@ -100,8 +120,10 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
     let a = Node::alone("a", host).await;
     let b = Node::dialling("b", &a, watch()).await;
     let link = b.admitted("a").await;
+    let idle = times(&link, |count| count == 200).await;
     let bulk = link.clone();
     let transfer = tokio::spawn(async move {
+        let start = Instant::now();
         let mut last = None;
         for number in 0..chunks {
             let mut bytes = u64::try_from(number).unwrap().to_be_bytes().to_vec();
@@ -109,20 +131,27 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
             last = Some(bulk.send_bulk(node_send(bytes)).await.unwrap());
             assert!(bulk.bulk_in_flight() <= 16 * 1024 * 1024);
         }
-        last.unwrap().await
+        (last.unwrap().await, start.elapsed())
     });
-    let mut passed = 0;
-    while !transfer.is_finished() {
-        let reply = link
-            .request(node_request(1, vec![1; 64]), 10 * SECOND)
-            .await
-            .unwrap();
-        assert!(reply.payload.is_some());
-        passed += 1;
-    }
-    assert_eq!(transfer.await.unwrap(), Written::Taken);
+    let busy = times(&link, |_| transfer.is_finished()).await;
+    let (written, took) = transfer.await.unwrap();
+    assert_eq!(written, Written::Taken);
     // With everything in one queue it would be one for each 16 MiB, 4 in all.
-    assert!(passed > 20, "{passed}");
+    assert!(busy.len() > 20, "{}", busy.len());
+    let chunk = took.as_secs_f64() / f64::from(u32::try_from(chunks).unwrap());
+    let idle = idle[idle.len() / 2];
+    for (part, max) in [5, 9].into_iter().zip(CHUNK_TIMES_MAX) {
+        let time = busy[busy.len() * part / 10];
+        let added = time.saturating_sub(idle).as_secs_f64() / chunk;
+        println!(
+            "{part} of 10 requests: up to {added:.1} chunk times of {:.0} us",
+            chunk * 1e6
+        );
+        assert!(
+            added <= max,
+            "{added} chunk times, {idle:?} idle, {time:?} busy"
+        );
+    }
     link.request(node_request(2, "behind"), 10 * SECOND)
         .await
         .unwrap();
@@ -130,6 +159,69 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
         tokio::task::yield_now().await;
     }
     assert_eq!((link.bulk_in_flight(), b.mesh.bulk_in_flight()), (0, 0));
+}
+
+/// A flooding peer: writes records until the sockets take no more, without letting anybody else run.
+/// Gives their number. Each read of the node brings less than a turn of them.
+fn flood(peer: &RawPeer, number: u8) -> usize {
+    let record = message(&frames_of(&node_send(vec![number; 4000])));
+    let stream = &peer.application.stream;
+    let mut count = 0;
+    while count < 2000 {
+        match stream.try_write(&record) {
+            Ok(written) if written == record.len() => count += 1,
+            // The rest of this one is never sent, so it is no record.
+            Ok(_) | Err(_) => break,
+        }
+    }
+    count
+}
+
+/// TR-53, EX-384: no more than 64 records of one peer in a row while another one has some, and a quiet
+/// peer waits for one turn of each flooding one.
+#[tokio::test]
+async fn a_flooding_peer_gets_its_turns_and_no_more() {
+    let mut node = Node::alone("node", watch()).await;
+    let first = RawPeer::admitted(&node, "first").await;
+    let second = RawPeer::admitted(&node, "second").await;
+    let mut quiet = RawPeer::admitted(&node, "calm").await;
+    let counts = [flood(&first, 1), flood(&second, 2)];
+    assert!(counts.iter().all(|count| *count > 300), "{counts:?}");
+    let record = message(&frames_of(&node_send(vec![3])));
+    quiet.application.write(&record).await;
+    let mut seen = [0; 2];
+    let (mut run, mut longest) = ((0, 0), 0);
+    let mut waited = 0;
+    while seen != counts {
+        let received = node.record().await;
+        let from = body(&received.record)[0];
+        match from {
+            3 => {
+                assert!(waited <= 128, "a quiet peer waited for {waited} records");
+                waited = 0;
+                // The next one, as long as the others flood.
+                quiet.application.write(&record).await;
+                continue;
+            }
+            _ => waited += 1,
+        }
+        let place = usize::from(from) - 1;
+        seen[place] += 1;
+        run = if run.0 == from {
+            (from, run.1 + 1)
+        } else {
+            (from, 1)
+        };
+        let other = 1 - place;
+        assert!(
+            run.1 <= 64 || seen[other] == counts[other],
+            "{run:?} in a row"
+        );
+        if seen[other] < counts[other] {
+            longest = longest.max(run.1);
+        }
+    }
+    assert_eq!(longest, 64, "a turn is used up when there is enough");
 }
 
 /// TR-67: a chunk does not pass what was submitted before it; later records may pass the chunk.
@@ -164,7 +256,7 @@ async fn a_chunk_stays_behind_what_was_before_it() {
 #[tokio::test]
 async fn a_full_budget_refuses_and_a_lost_connection_returns_it() {
     let node = Node::alone("node", watch()).await;
-    let peer = common::raw::RawPeer::admitted(&node, "raw").await;
+    let peer = RawPeer::admitted(&node, "raw").await;
     let link = node.admitted("raw").await;
     let chunk = node_send(vec![0; 1_000_000]);
     let mut taken = Vec::new();

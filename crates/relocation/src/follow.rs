@@ -50,6 +50,15 @@ pub(crate) fn tenure(route: &FollowRoute) -> Tenure<'_> {
     }
 }
 
+/// Whether a tenure of an incarnation began after another one of it.
+fn begins_after(one: &FollowRoute, other: &FollowRoute) -> bool {
+    let (one, other) = (tenure(one), tenure(other));
+    one.object_generation == other.object_generation
+        && one
+            .authority_owner_generation
+            .is_after(other.authority_owner_generation)
+}
+
 /// The object of a route.
 pub(crate) fn object_of(route: &FollowRoute) -> AuthorityKey {
     match route {
@@ -171,8 +180,13 @@ pub struct FollowRegistry {
 impl FollowRegistry {
     /// Keeps a committed route; an earlier one of the same object is replaced, its notices with it.
     ///
-    /// The routes of a `SpotWide` unit are given in one span, Spot and members (RL-158).
+    /// A commit that is seen late changes nothing when a later tenure has ended here since. The routes of a
+    /// `SpotWide` unit are given in one span, Spot and members (RL-158).
     pub fn retain(&mut self, route: RetainedRoute) {
+        let later = self.routes.get(&object_of(&route.source));
+        if later.is_some_and(|later| begins_after(&later.source, &route.source)) {
+            return;
+        }
         self.notices.retain_route(&route.source, &route.target);
         let replaced = self.routes.insert(object_of(&route.source), route.clone());
         if let Some(old) =
@@ -228,6 +242,11 @@ impl FollowRegistry {
             hops,
             until: route.until,
         })
+    }
+
+    /// The route of an object, whether or not its time is over.
+    pub fn route(&self, object: &AuthorityKey) -> Option<&RetainedRoute> {
+        self.routes.get(object)
     }
 
     /// Removes the route of an object before its time: the host ends, or the object comes back here.
@@ -370,6 +389,25 @@ mod tests {
             assert_eq!(hop.target, to("node-c", 44));
         }
         assert_eq!(registry.len(), 1);
+    }
+
+    /// RL-151, RL-154: the commit of an earlier move that is seen late.
+    #[test]
+    fn a_late_route_of_an_earlier_tenure_replaces_nothing() {
+        let mut registry = FollowRegistry::default();
+        let later = RetainedRoute {
+            source: to("node-a", 43),
+            target: to("node-c", 44),
+            until: at(60_000),
+        };
+        registry.retain(later.clone());
+        registry.retain(RetainedRoute {
+            source: to("node-a", 41),
+            target: to("node-c", 44),
+            until: at(90_000),
+        });
+        let object = object_of(&later.source);
+        assert_eq!(registry.route(&object), Some(&later));
     }
 
     /// RL-150

@@ -2,4 +2,5 @@
 
 mod behavior;
 mod moves;
+mod promises;
 mod prop;

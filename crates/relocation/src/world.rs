@@ -13,14 +13,15 @@ use spotlane_wire::frozen::FrozenRecord;
 use crate::budget::{Budget, Grant, UnitId};
 use crate::diagnostic::Diagnostic;
 use crate::identity::{ConnectionId, RowRead};
+use crate::saved::{JoinData, join_record};
 use crate::settings::RelocationSettings;
 use crate::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use crate::source::{
     CaptureOrder, CleanUpOutcome, Source, SourceEffect, SourceEvent, SourceStage, SubmitOutcome,
 };
 use crate::target::{
-    BacklogItem, CommitAnswer, LifecycleOutcome, LocalCheck, RestoreFailure, Target, TargetEffect,
-    TargetEvent, TargetStage,
+    BacklogItem, CommitAnswer, LifecycleOutcome, LifecycleStep, LocalCheck, RestoreFailure, Target,
+    TargetEffect, TargetEvent, TargetStage,
 };
 use crate::unit::sample::{connection, note, plan, row_of_source, row_of_target, text_of};
 use crate::vocabulary::Trace;
@@ -91,6 +92,10 @@ pub(crate) struct World {
     pub(crate) owner: Owner,
     pub(crate) restore: Result<(), RestoreFailure>,
     pub(crate) state: usize,
+    /// The Join that the move is for.
+    pub(crate) join: Option<JoinData>,
+    /// The callbacks that ran at the target.
+    pub(crate) lifecycle: Vec<LifecycleStep>,
     /// The queue of the source, served unless it is sealed.
     source_queue: VecDeque<FrozenRecord>,
     source_open: bool,
@@ -132,6 +137,8 @@ impl World {
             owner: Owner::Source,
             restore: Ok(()),
             state: 100,
+            join: None,
+            lifecycle: Vec::new(),
             source_queue: VecDeque::new(),
             source_open: true,
             source_sealed: false,
@@ -291,9 +298,10 @@ impl World {
     #[expect(clippy::unnecessary_box_returns, reason = "the event takes a box")]
     fn capture(&mut self, order: &CaptureOrder) -> Box<Payload> {
         let saved = core::mem::take(&mut self.source_queue);
-        let queue = saved
-            .iter()
-            .map(|record| QueuedWork::Record(Box::new(record.clone())));
+        let join = self.join.as_ref();
+        let join = join.map(|join| join_record(note("join").source, join));
+        let queue = join.into_iter().chain(saved.iter().cloned());
+        let queue = queue.map(|record| QueuedWork::Record(Box::new(record)));
         let capture = ParticipantCapture {
             state: Some(vec![1; self.state].into()),
             queue: queue.collect(),
@@ -547,9 +555,11 @@ impl World {
                 self.target_queue.extend(items.iter().map(text_of_item));
                 None
             }
-            TargetEffect::RunLifecycle(_) => Some(Task::Target(TargetEvent::LifecycleEnded(
-                LifecycleOutcome::Done,
-            ))),
+            TargetEffect::RunLifecycle(step) => {
+                self.lifecycle.push(step);
+                let done = TargetEvent::LifecycleEnded(LifecycleOutcome::Done);
+                Some(Task::Target(done))
+            }
             TargetEffect::Open(_proof) => {
                 assert!(
                     matches!(self.owner, Owner::Target(_)),

@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use spotlane_lane::Backlog;
-use spotlane_location::authority::{ReservedObject, TerminalRecord};
+use spotlane_location::LocationError;
+use spotlane_location::authority::{ActiveObject, Authority, ReservedObject, TerminalRecord};
 use spotlane_location::directory::Candidate;
+use spotlane_store::Recovery;
 use spotlane_types::id::{ActorId, PacketName};
 use spotlane_types::kind::ActorAuthorityState;
-use spotlane_wire::authority::AuthorityObject;
+use spotlane_wire::authority::{AuthorityObject, AuthorityPayload};
+use spotlane_wire::reference::ActorRef as WireActorRef;
 use tokio::sync::oneshot;
 
 use crate::actor::{ActorRef, Decision};
+use crate::capacity::{Capacity, Full, NoRoom};
 use crate::cell::{Cell, Work};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, backoff};
 use crate::core::Core;
 use crate::create::tenure_of;
+use crate::creations::Terminals;
 use crate::error::Error;
 use crate::payload::Payload;
-use crate::registry::ActorType;
+use crate::placement;
 use crate::slots::{Live, Slot, Unit};
 
 /// Shows that the row says that this host is the owner; only its commit makes one (EX-187).
@@ -33,6 +38,8 @@ pub(crate) enum Activated {
     Rejected {
         reply: Option<Payload>,
     },
+    /// This node has no room for it (RL-83); nothing was made.
+    Full(Full),
 }
 
 /// The packet name under which a creation request travels.
@@ -41,7 +48,8 @@ pub(crate) fn request_name() -> PacketName {
     PacketName::new("$create").expect("legal")
 }
 
-/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85).
+/// Runs the factory and makes the Actor ready, or gives the reservation back (RL-85). When it returns, the Actor is there for
+/// everybody (EX-368).
 ///
 /// # Errors
 /// What went wrong; the row is missing again then, unless the store did not answer.
@@ -50,45 +58,61 @@ pub(crate) async fn activate(
     node: &Candidate,
     reserved: ReservedObject,
     request: Option<Payload>,
-    terminal: Option<TerminalRecord>,
+    terminals: Option<&Terminals>,
     deadline: &Deadline,
 ) -> Result<Activated, Error> {
+    let give_back = |terminal| abort(core, node, &reserved, terminal);
+    let _room = match Capacity::take(core) {
+        Ok(room) => room,
+        Err(NoRoom::Full(full)) => {
+            give_back(None).await;
+            return Ok(Activated::Full(full));
+        }
+        Err(NoRoom::NotServing(error)) => {
+            give_back(None).await;
+            return Err(error);
+        }
+    };
     // RL-314: a permit is waited for; none free fails nothing.
     let _permit = core
         .activations
         .acquire()
         .await
         .map_err(|_| Error::shutting_down())?;
-    let prepared = prepare(core, &reserved, request, deadline).await;
-    let give_back = || {
-        let until = core
-            .deadline(core.settings.all.default_request_timeout)
-            .location();
-        abort(core, node, &reserved, until)
-    };
-    let (staged, decision) = match prepared {
-        Ok(prepared) => prepared,
+    // RL-85: what fails before the callback leaves no record.
+    let staged = match stage(core, &reserved) {
+        Ok(staged) => staged,
         Err(error) => {
-            give_back().await;
+            give_back(None).await;
             return Err(error);
         }
     };
-    if !decision.accepted {
+    let Decision { accepted, reply } = match staged.decide(request, deadline).await {
+        Ok(decision) => decision,
+        Err(error) => {
+            drop(staged);
+            give_back(terminals.and_then(|terminals| terminals.failed(&error))).await;
+            return Err(error);
+        }
+    };
+    if !accepted {
         drop(staged);
-        give_back().await;
-        return Ok(Activated::Rejected {
-            reply: decision.reply,
-        });
+        give_back(terminals.and_then(|terminals| terminals.rejected(reply.as_ref()))).await;
+        return Ok(Activated::Rejected { reply });
     }
     let actor = staged.live.unit.reference.clone();
-    staged
-        .commit(core, node, &reserved, terminal, deadline)
-        .await?;
-    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
-    Ok(Activated::Created {
-        actor,
-        reply: decision.reply,
-    })
+    let named = WireActorRef {
+        actor_id: actor.id.clone(),
+        object_generation: actor.generation,
+    };
+    let terminal = terminals.and_then(|terminals| terminals.created(named, reply.as_ref()));
+    let committed = staged.commit(core, node, &reserved, terminal, deadline);
+    if let Err(error) = committed.await {
+        give_back(terminals.and_then(|terminals| terminals.failed(&error))).await;
+        return Err(error);
+    }
+    placement::came();
+    Ok(Activated::Created { actor, reply })
 }
 
 /// The reservation goes and its capacity with it. What cannot be given back now is released by whoever meets it after
@@ -97,12 +121,13 @@ async fn abort(
     core: &Core,
     node: &Candidate,
     reserved: &ReservedObject,
-    until: spotlane_location::Monotonic,
+    terminal: Option<TerminalRecord>,
 ) {
     let Ok(held) = core.held() else { return };
+    let until = core.deadline(core.settings.all.default_request_timeout);
     let aborted = core
         .repository
-        .abort(&held, node, reserved, None, until)
+        .abort(&held, node, reserved, terminal, until.location())
         .await;
     if let Err(error) = aborted {
         tracing::warn!(target: "spotlane::runtime::placement", %error, "a reservation was not given back");
@@ -115,34 +140,11 @@ struct Staged {
     backlog: Backlog<Cell, RowCommitted>,
 }
 
-async fn prepare(
-    core: &Arc<Core>,
-    reserved: &ReservedObject,
-    request: Option<Payload>,
-    deadline: &Deadline,
-) -> Result<(Staged, Decision), Error> {
+fn stage(core: &Arc<Core>, reserved: &ReservedObject) -> Result<Staged, Error> {
     let name = &reserved.row().allocation.stable_type;
     let actor_type = core.types.get(name);
     let actor_type = actor_type
         .ok_or_else(|| Error::not_found(format!("actor type {name} is not registered here")))?;
-    let staged = stage(core, actor_type, reserved)?;
-    let (decided, decision) = oneshot::channel();
-    let work = Work::Create { request, decided };
-    let run = staged.backlog.run_lifecycle(work);
-    let left = deadline.left().unwrap_or_default();
-    tokio::time::timeout(left, run)
-        .await
-        .map_err(|_| Error::deadline("on_create did not end in time"))??;
-    let gone = |_| Error::internal("on_create ended without a decision");
-    let decision = decision.await.map_err(gone)??;
-    Ok((staged, decision))
-}
-
-fn stage(
-    core: &Arc<Core>,
-    actor_type: &Arc<ActorType>,
-    reserved: &ReservedObject,
-) -> Result<Staged, Error> {
     let AuthorityObject::Actor { actor } = &reserved.payload().object else {
         return Err(Error::internal("the reserved object is no actor"));
     };
@@ -169,7 +171,26 @@ fn stage(
 }
 
 impl Staged {
-    /// Commit, route, timers, opening: in this order. A message that arrives between commit and opening waits in the
+    /// Asks the new Actor (RL-43).
+    async fn decide(
+        &self,
+        request: Option<Payload>,
+        deadline: &Deadline,
+    ) -> Result<Decision, Error> {
+        let (decided, decision) = oneshot::channel();
+        let run = self
+            .backlog
+            .run_lifecycle(Work::Create { request, decided });
+        let left = deadline.left().unwrap_or_default();
+        tokio::time::timeout(left, run)
+            .await
+            .map_err(|_| Error::deadline("on_create did not end in time"))??;
+        let gone = |_| Error::internal("on_create ended without a decision");
+        decision.await.map_err(gone)?
+    }
+
+    /// Commit, route, timers, opening: in this order. The slot is the placeholder that stands while the store is asked, and
+    /// exactly it is settled afterwards (EX-361). A message that arrives between commit and opening waits in the
     /// lane (EX-110).
     async fn commit(
         self,
@@ -197,16 +218,8 @@ impl Staged {
         if !placed {
             return Err(Error::unavailable("the actor is being created already"));
         }
-        let until = deadline.location();
-        let committed = match core.held() {
-            Ok(held) => core
-                .repository
-                .commit(&held, node, reserved, &payload, terminal, until)
-                .await
-                .map_err(Error::from),
-            Err(error) => Err(error),
-        };
-        match committed {
+        let committed = commit_row(core, node, reserved, &payload, terminal, deadline);
+        match committed.await {
             Ok(row) => live.set_row(row),
             Err(error) => {
                 core.slots.remove_live(&live);
@@ -216,6 +229,61 @@ impl Staged {
         start_timers(core, &live);
         drop(self.backlog.open(RowCommitted(()), None));
         Ok(())
+    }
+}
+
+/// The row becomes active. When an answer is lost, the store is asked until it says what has happened (ST-72): the deadline
+/// ends the wait of the creator, not the attempt (RL-81).
+async fn commit_row(
+    core: &Core,
+    node: &Candidate,
+    reserved: &ReservedObject,
+    payload: &AuthorityPayload,
+    terminal: Option<TerminalRecord>,
+    deadline: &Deadline,
+) -> Result<ActiveObject, Error> {
+    let ours = reserved.row().object_generation;
+    let (mut until, mut attempt) = (deadline.location(), 0);
+    let mut held = core.held()?;
+    loop {
+        let terminal = terminal.clone();
+        let committed = core
+            .repository
+            .commit(&held, node, reserved, payload, terminal, until);
+        let error = match committed.await {
+            Ok(row) => return Ok(row),
+            Err(error) => error,
+        };
+        let again = matches!(error, LocationError::Indeterminate { .. })
+            || (error.recovery() == Recovery::Retry && deadline.left().is_some());
+        if !again && !matches!(error, LocationError::Conflict { .. }) {
+            return Err(error.into());
+        }
+        loop {
+            until = core
+                .deadline(core.settings.lease.renew_timeout())
+                .location();
+            match core.repository.read(reserved.object(), until).await {
+                Ok(Authority::Active(row))
+                    if row.row().object_generation == ours && row.is_owned_by(held.lease()) =>
+                {
+                    return Ok(row);
+                }
+                // Nothing has happened: once more.
+                Ok(Authority::Reserved(found))
+                    if again && found.row().object_generation == ours =>
+                {
+                    break;
+                }
+                Ok(_) => return Err(error.into()),
+                Err(unread) => {
+                    tracing::debug!(target: "spotlane::runtime::placement", error = %unread, "a commit is not settled");
+                }
+            }
+            tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
+            attempt = attempt.saturating_add(1);
+        }
+        held = core.held()?;
     }
 }
 

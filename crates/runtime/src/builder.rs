@@ -8,6 +8,7 @@ use spotlane_lane::{Clock, Engine, GateUse, JobQueue, Timers};
 use spotlane_location::cache::RouteCache;
 use spotlane_location::lease::LeaseKeeper;
 use spotlane_location::{LocationError, Repository};
+use spotlane_mesh::proto::name::{BadPrefix, IdPrefix};
 use spotlane_mesh::{Mesh, MeshConfig, NodeIdentity};
 use spotlane_store::{BoxedRelocation, BoxedStore, RelocationProvider, StoreProvider};
 use spotlane_types::generation::OwnerLeaseGeneration;
@@ -17,9 +18,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use crate::actor::Actor;
+use crate::capacity::Capacity;
 use crate::clock::{HostClock, HostTiming};
+use crate::compute::Processors;
 use crate::core::{Core, Identity, Ids};
+use crate::creations::Creations;
 use crate::directory::{self, Directory};
+use crate::entry::{EntryLane, EntrySpot, ErasedEntrySpot};
 use crate::error::Error;
 use crate::host::Host;
 use crate::inbound::{Dispatcher, Inlet};
@@ -60,6 +65,9 @@ pub enum StartError {
     /// The socket cannot be had.
     #[error(transparent)]
     Mesh(#[from] spotlane_mesh::StartError),
+    /// The prefix of the node id is not legal.
+    #[error(transparent)]
+    Prefix(#[from] BadPrefix),
     /// The mesh does not take its configuration.
     #[error(transparent)]
     MeshConfig(#[from] spotlane_mesh::ConfigError),
@@ -73,11 +81,13 @@ pub enum StartError {
 pub struct HostBuilder {
     mesh: Option<String>,
     node: Option<Vec<u8>>,
+    prefix: String,
     listen: String,
     advertise: Option<String>,
     location_store: Option<BoxedStore>,
     relocation_store: Option<BoxedRelocation>,
     types: Registry,
+    entry: Option<Box<dyn ErasedEntrySpot>>,
     faults: Vec<String>,
     settings: Settings,
 }
@@ -87,11 +97,13 @@ impl HostBuilder {
         Self {
             mesh: None,
             node: None,
+            prefix: "spotlane".to_owned(),
             listen: "tcp://127.0.0.1:0".to_owned(),
             advertise: None,
             location_store: None,
             relocation_store: None,
             types: Registry::default(),
+            entry: None,
             faults: Vec::new(),
             settings: Settings::default(),
         }
@@ -103,9 +115,17 @@ impl HostBuilder {
         self
     }
 
-    /// The routing id of the node, unique in the mesh; a random one otherwise.
+    /// The routing id of the node, unique in the mesh; otherwise one is drawn at each start: the prefix
+    /// and a UUID of version 4 (TR-12).
     pub fn node_id(mut self, rid: impl AsRef<[u8]>) -> Self {
         self.node = Some(rid.as_ref().to_vec());
+        self
+    }
+
+    /// What a drawn routing id begins with: 1 to 64 of `A-Z a-z 0-9 . _ -`; `spotlane` otherwise (TR-12).
+    /// It tells an operator what a node is for; nothing in the mesh reads it.
+    pub fn node_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
         self
     }
 
@@ -146,6 +166,15 @@ impl HostBuilder {
         self
     }
 
+    /// Registers what the Entry Spot of the host does when Actors join and leave it (RL-45, RL-46); nothing otherwise.
+    pub fn entry_spot(mut self, spot: impl EntrySpot) -> Self {
+        if self.entry.replace(Box::new(spot)).is_some() {
+            let fault = "the entry spot is registered twice";
+            self.faults.push(fault.to_owned());
+        }
+        self
+    }
+
     /// The settings; the contract's otherwise.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -161,7 +190,7 @@ impl HostBuilder {
     ///
     /// # Cancel safety
     /// Dropped early, everything ends; the lease, if it was claimed, ends by itself.
-    pub async fn start(self) -> Result<Host, StartError> {
+    pub async fn start(mut self) -> Result<Host, StartError> {
         let settings = self.settings.checked()?;
         if !self.faults.is_empty() {
             return Err(StartError::Registration {
@@ -170,8 +199,15 @@ impl HostBuilder {
         }
         self.check_relocation_store()?;
         let (listen, advertise) = (self.listen.clone(), self.advertise.clone());
+        let entry = self.entry.take();
         let core = self.core(settings)?;
-        core.lease.claim().await.map_err(StartError::Lease)?;
+        if let Some(spot) = entry {
+            drop(core.entry.set(EntryLane::new(&core, spot)));
+        }
+        core.lease
+            .claim(&core.identity.mesh)
+            .await
+            .map_err(StartError::Lease)?;
         bind(&core, &listen, advertise.as_deref()).await?;
         run_loops(&core);
         // The first look is made here, so that a host that started is in the directory, if the store answers.
@@ -203,11 +239,13 @@ impl HostBuilder {
         let store = store.ok_or_else(|| missing("the location store", "call location_store"))?;
         let runtime = Handle::try_current()
             .map_err(|_| missing("a tokio runtime", "start the host inside of one"))?;
-        let rid = self
-            .node
-            .unwrap_or_else(|| crate::random::uuid().into_bytes());
+        let prefix = IdPrefix::new(self.prefix)?;
+        let rid = match self.node {
+            Some(rid) => NodeRid::new(&rid),
+            None => prefix.id(crate::random::id_bytes()),
+        };
         let mesh = MeshName::new(&mesh).map_err(Error::from)?;
-        let identity = Identity::new(mesh, NodeRid::new(&rid).map_err(Error::from)?)?;
+        let identity = Identity::new(mesh, rid.map_err(Error::from)?)?;
         let clock = HostClock::start();
         let lane_clock: Arc<dyn Clock> = Arc::new(clock);
         let engine = Engine::start(&runtime, settings.workers, Arc::clone(&lane_clock));
@@ -219,6 +257,7 @@ impl HostBuilder {
             identity.owner.clone(),
             settings.lease,
         );
+        let capacity = Capacity::new(settings.all.actor_limit);
         let permits = usize::try_from(settings.all.activation_concurrency).unwrap_or(usize::MAX);
         Ok(Arc::new(Core {
             clock,
@@ -232,7 +271,11 @@ impl HostBuilder {
             relocation_store: self.relocation_store,
             lease: OwnLease::new(keeper),
             types: self.types,
-            slots: Slots::new(),
+            slots: Slots::new(Arc::clone(&capacity)),
+            capacity,
+            creations: Creations::default(),
+            entry: OnceLock::new(),
+            joins: Arc::default(),
             pending: Pending::default(),
             moves: Moves::new(settings.relocation),
             host_move: HostMove::default(),
@@ -247,6 +290,7 @@ impl HostBuilder {
             state: StateCell::new(),
             shutdown: watch::Sender::new(None),
             shutting_down: AtomicBool::new(false),
+            processors: Processors::new(runtime.clone(), settings.workers),
             tasks: Tasks::new(runtime),
             settings,
         }))
@@ -265,8 +309,9 @@ async fn bind(core: &Arc<Core>, listen: &str, advertise: Option<&str>) -> Result
     let mut config = MeshConfig::new(identity)
         .listen(listen)?
         .send_timeout(settings.send_timeout)?
-        .relocation_budget(settings.relocation_in_flight_payload_budget)
-        .relocation_node_budget(settings.relocation_node_in_flight_payload_budget)
+        // RL-131: the driver of moves paces its chunks; nothing paces them a second time.
+        .relocation_budget(0)
+        .relocation_node_budget(0)
         .seed(crate::random::u64());
     if let Some(advertise) = advertise {
         config = config.advertise(advertise)?;

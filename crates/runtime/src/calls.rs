@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::IntoFuture;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use spotlane_lane::{Lane, Refusal};
@@ -26,14 +26,29 @@ pub(crate) enum Caller {
     /// Somebody outside of any turn.
     Handle,
     /// The turn of an Actor.
-    Actor(Arc<Unit>),
+    Actor(Arc<Unit>, TurnMark),
+}
+
+/// Says whether the turn that a handle comes from is still running (EX-366).
+#[derive(Clone, Debug)]
+pub(crate) struct TurnMark(Weak<()>);
+
+impl TurnMark {
+    /// The mark of a turn that runs as long as `turn` lives.
+    pub(crate) fn of(turn: &Arc<()>) -> Self {
+        Self(Arc::downgrade(turn))
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.strong_count() > 0
+    }
 }
 
 impl Caller {
     pub(crate) fn reference(&self) -> Option<spotlane_wire::reference::ActorRef> {
         match self {
             Self::Handle => None,
-            Self::Actor(unit) => Some(spotlane_wire::reference::ActorRef {
+            Self::Actor(unit, _) => Some(spotlane_wire::reference::ActorRef {
                 actor_id: unit.reference.id.clone(),
                 object_generation: unit.reference.generation,
             }),
@@ -103,7 +118,7 @@ struct Parts {
     payload: Payload,
 }
 
-/// A call that was not made yet. It does nothing until it is awaited.
+/// A call that was not made yet. It does nothing until it is awaited; dropped before, it was only checked (EX-303).
 struct Call {
     core: Arc<Core>,
     caller: Caller,
@@ -151,11 +166,15 @@ impl SendCall {
             parts,
             timeout,
         } = self.call;
-        let parts = parts?;
+        // Nearly always the owner is known and has room, and then there is nothing to wait for and no timer to start.
+        let Some(parts) = send_now(&core, &caller, parts?)? else {
+            return Ok(());
+        };
         let most = core.settings.all.send_timeout;
         let timeout = timeout.map_or(most, |timeout| timeout.min(most));
         let deadline = core.deadline(timeout);
-        let send = send(&core, &caller, parts, &deadline);
+        // Boxed, because what nearly never happens makes no call larger.
+        let send = Box::pin(send(&core, &caller, parts, &deadline));
         in_time(timeout, send, "the message found no room in time").await
     }
 }
@@ -192,7 +211,7 @@ impl RequestCall {
     /// Makes the call and waits for the answer.
     ///
     /// # Errors
-    /// One of the twelve kinds. After `DeadlineExceeded` and `Unavailable` the handler may have run all the same
+    /// One of the twelve kinds (EX-356). After `DeadlineExceeded` and `Unavailable` the handler may have run all the same
     /// (EX-354).
     ///
     /// # Cancel safety
@@ -205,11 +224,15 @@ impl RequestCall {
             parts,
             timeout,
         } = self.call;
-        let parts = parts?;
         let timeout = timeout.unwrap_or(core.settings.all.default_request_timeout);
         let deadline = core.deadline(timeout);
-        let request = request(&core, &caller, parts, &deadline);
-        in_time(timeout, request, "no answer came in time").await
+        let parts = match request_now(&core, &caller, parts?, timeout).await? {
+            Ok(outcome) => return outcome,
+            Err(parts) => parts,
+        };
+        // Boxed, because what nearly never happens makes no call larger.
+        let request = Box::pin(request(&core, &caller, parts, &deadline));
+        in_time(timeout, request, NO_ANSWER).await
     }
 
     /// As [`RequestCall::submit`], and reads the answer.
@@ -250,13 +273,14 @@ async fn in_time<T>(
     }
 }
 
-/// EX-37: an Actor that waits for itself waits for ever.
+/// EX-37, EX-365: an Actor that waits for itself waits for ever, so it is told at the call site. What was started in a turn
+/// and outlives it waits for nothing of its own (EX-366).
 fn must_not_wait_for_itself(caller: &Caller, id: &ActorId) -> Result<(), Error> {
     match caller {
-        Caller::Actor(unit) if unit.id() == id => {
+        Caller::Actor(unit, turn) if turn.is_running() && unit.id() == id => {
             Err(Error::invalid("an actor cannot wait for its own answer"))
         }
-        Caller::Actor(_) | Caller::Handle => Ok(()),
+        Caller::Actor(..) | Caller::Handle => Ok(()),
     }
 }
 
@@ -275,7 +299,7 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
                 let (sender, answer) = oneshot::channel();
                 let message = local(caller, &name, payload, ReplyTo::local(sender));
                 match holder.hold(message) {
-                    Ok(()) => return ended(answer).await,
+                    Ok(()) => return ended(core, answer).await,
                     Err(message) => payload = untouched(message),
                 }
                 continue;
@@ -287,9 +311,90 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
         let (sender, answer) = oneshot::channel();
         let message = local(caller, &name, payload, ReplyTo::local(sender));
         match enter(core, caller, &live, message, deadline).await {
-            Ok(()) => return ended(answer).await,
+            Ok(()) => return ended(core, answer).await,
             Err((refusal, work)) => payload = again(core, &live, &refusal, work)?,
         }
+    }
+}
+
+/// As [`enter`] without waiting for anything; gives the message back when that is not possible.
+fn enter_now(core: &Core, live: &Live, message: Box<Message>) -> Result<(), Box<Message>> {
+    if !core.admits() {
+        return Err(message);
+    }
+    let Some(permit) = core.jobs.source().try_reserve() else {
+        return Err(message);
+    };
+    let bytes = message.payload_bytes();
+    let entered = live.lane.enqueue_job(permit, Work::Message(message), bytes);
+    entered.or_else(|refused| match refused.into_item() {
+        (Work::Message(message), _permit) => Err(message),
+        // Nothing else was given to it.
+        _ => Ok(()),
+    })
+}
+
+/// As [`request`] where nothing has to be waited for but the answer; gives back what found no known owner or no room.
+async fn request_now(
+    core: &Core,
+    caller: &Caller,
+    parts: Parts,
+    timeout: Duration,
+) -> Result<Result<Outcome, Parts>, Error> {
+    must_not_wait_for_itself(caller, &parts.id)?;
+    core.must_take_messages()?;
+    let Parts { id, name, payload } = parts;
+    let (name, payload) = match resolve::known(core, &id) {
+        Some(Place::There(tenure)) => {
+            match remote::request_now(core, caller, &tenure, name, payload, timeout).await? {
+                Ok(outcome) => return Ok(Ok(outcome)),
+                Err(left) => left,
+            }
+        }
+        Some(Place::Here(live)) => {
+            let (sender, answer) = oneshot::channel();
+            let message = local(caller, &name, payload, ReplyTo::local(sender));
+            match enter_now(core, &live, message) {
+                Ok(()) => {
+                    let answer = in_time(timeout, ended(core, answer), NO_ANSWER);
+                    return Ok(Ok(answer.await));
+                }
+                Err(message) => (name, untouched(message)),
+            }
+        }
+        _ => (name, payload),
+    };
+    Ok(Err(Parts { id, name, payload }))
+}
+
+const NO_ANSWER: &str = "no answer came in time";
+
+/// As [`send`] without waiting for anything; gives back what found no known owner or no room.
+fn send_now(core: &Core, caller: &Caller, parts: Parts) -> Result<Option<Parts>, Error> {
+    core.must_take_messages()?;
+    let Parts { id, name, payload } = parts;
+    let left = |name, payload| {
+        Ok(Some(Parts {
+            id: id.clone(),
+            name,
+            payload,
+        }))
+    };
+    match resolve::known(core, &id) {
+        Some(Place::There(tenure)) => {
+            match remote::send_now(core, caller, &tenure, name, payload)? {
+                None => Ok(None),
+                Some((name, payload)) => left(name, payload),
+            }
+        }
+        Some(Place::Here(live)) => {
+            let message = local(caller, &name, payload, ReplyTo::NOBODY);
+            match enter_now(core, &live, message) {
+                Ok(()) => Ok(None),
+                Err(message) => left(name, untouched(message)),
+            }
+        }
+        _ => left(name, payload),
     }
 }
 
@@ -327,8 +432,8 @@ async fn send(
     }
 }
 
-async fn ended(answer: oneshot::Receiver<Outcome>) -> Outcome {
-    answer.await.unwrap_or_else(|_| Err(Error::shutting_down()))
+async fn ended(core: &Core, answer: oneshot::Receiver<Outcome>) -> Outcome {
+    answer.await.unwrap_or_else(|_| Err(core.gone()))
 }
 
 /// The payload of a message that nobody took; its caller still waits.
@@ -345,6 +450,7 @@ fn local(caller: &Caller, name: &PacketName, payload: Payload, reply: ReplyTo) -
 }
 
 /// A refused message is tried again when something else stands in the Actor's place by now (RL-170); otherwise it ends.
+/// What was looked up before the wait is compared and not believed (EX-362).
 fn again(core: &Core, live: &Arc<Live>, refusal: &Refusal, work: Work) -> Result<Payload, Error> {
     let Work::Message(message) = work else {
         return Err(Error::from(refusal));
@@ -405,11 +511,11 @@ async fn wait_for_room(
     deadline: &Deadline,
 ) -> Result<(), (Refusal, Work)> {
     let entered = match caller {
-        Caller::Handle => lane.submit_job(source, work, bytes).await,
-        Caller::Actor(_) => {
+        Caller::Actor(_, turn) if turn.is_running() => {
             let left = deadline.left().unwrap_or_default();
             lane.submit_within(work, bytes, left).await
         }
+        Caller::Handle | Caller::Actor(..) => lane.submit_job(source, work, bytes).await,
     };
     entered.map_err(|refused| {
         let reason = refused.reason().clone();

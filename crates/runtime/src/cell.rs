@@ -183,6 +183,7 @@ impl Drop for DisconnectEnd {
     }
 }
 
+/// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.
 async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
     let wants = message.wants();
     let Message {

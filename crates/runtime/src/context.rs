@@ -1,13 +1,13 @@
 //! What a handler may do besides changing its Actor.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use spotlane_lane::Lane;
 use spotlane_types::id::{ActorId, NodeRid, TimerName};
 
 use crate::actor::ActorRef;
-use crate::calls::{ActorHandle, Caller};
+use crate::calls::{ActorHandle, Caller, TurnMark};
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::error::Error;
@@ -26,6 +26,8 @@ pub struct Context {
     unit: Arc<Unit>,
     lane: Lane<Cell>,
     joins: Joins,
+    /// Lives as long as the turn; made for the first handle that has to know.
+    turn: OnceLock<Arc<()>>,
 }
 
 impl Context {
@@ -35,6 +37,7 @@ impl Context {
             unit,
             lane,
             joins: Joins::Allowed(None),
+            turn: OnceLock::new(),
         }
     }
 
@@ -79,12 +82,12 @@ impl Context {
     }
 
     /// Another Actor, wherever it is.
+    ///
+    /// The handle speaks for this turn while it runs; in a task that outlives the turn it is an ordinary handle (EX-366).
     pub fn actor(&self, id: impl AsRef<str>) -> ActorHandle {
-        ActorHandle::new(
-            Arc::clone(&self.core),
-            id.as_ref(),
-            Caller::Actor(Arc::clone(&self.unit)),
-        )
+        let turn = TurnMark::of(self.turn.get_or_init(Arc::default));
+        let caller = Caller::Actor(Arc::clone(&self.unit), turn);
+        ActorHandle::new(Arc::clone(&self.core), id.as_ref(), caller)
     }
 
     /// The client session that is bound to this Actor, if one is.

@@ -1,30 +1,23 @@
-//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151).
+//! Control records of other nodes: handled at once or by a task of their own, never behind handlers (EX-151,
+//! EX-152).
 
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
-use spotlane_location::authority::{Authority, CreationOperation, TerminalRecord};
-use spotlane_location::cache::Tenure;
+use spotlane_location::authority::Authority;
 use spotlane_mesh::{PeerEvent, PeerLink, Received, ReplyHandle};
-use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::Correlation;
+use spotlane_relocation::notice::{self, NoticeJudgment};
+use spotlane_types::generation::MembershipEpoch;
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
-use spotlane_wire::command::creation::ActorCreate;
 use spotlane_wire::command::follow::{FollowRoute, MessageFollow};
-use spotlane_wire::command::membership::{ActorDestroy, ActorLookup};
-use spotlane_wire::command::reply::{ActorCreateTail, ActorLookupReply, ReplyTail};
-use spotlane_wire::creation::{ActorCreateTerminal, CreationOperationTerminal};
-use spotlane_wire::payload::ApplicationPayload;
+use spotlane_wire::command::membership::{ActorDestroy, ActorJoin, ActorLookup};
+use spotlane_wire::command::reply::{ActorJoinReply, ActorJoinTail, ActorLookupReply, ReplyTail};
 use spotlane_wire::reference::ActorRef as WireActorRef;
 
-use crate::activate::{self, Activated};
 use crate::core::{Core, actor_key};
-use crate::destroy;
 use crate::error::Error;
 use crate::inbound::{send_error, send_reply};
-use crate::payload::Payload;
-use crate::{relocation, session};
+use crate::{creations, destroy, relocation, session};
 
 /// Takes one control record.
 pub(crate) fn take(core: &Arc<Core>, received: Received) {
@@ -44,7 +37,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
             let core = Arc::clone(core);
             let task = Arc::clone(&core);
             core.tasks
-                .spawn(async move { created(&task, create, handle).await });
+                .spawn(async move { creations::created(&task, create, handle).await });
         }
         (Record::ActorDestroy(destroy), Some(handle)) => {
             let task = Arc::clone(core);
@@ -56,6 +49,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
             core.tasks
                 .spawn(async move { looked_up(&task, lookup, handle).await });
         }
+        (Record::ActorJoin(join), Some(handle)) if join.entry => entry_is_open(&join, handle),
         (Record::MessageFollow(notice), _) => moved(core, &link, &notice),
         (record, Some(handle)) => not_served(&record, handle),
         (record, None) => {
@@ -67,6 +61,25 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
 /// A peer has come or gone.
 pub(crate) fn peer_changed(core: &Arc<Core>, link: &PeerLink, event: &PeerEvent) {
     relocation::peer_changed(core, link, event);
+}
+
+/// WR-58: an Entry Spot has no approval; whoever asks is told so, and nothing is prepared.
+fn entry_is_open(join: &ActorJoin, handle: ReplyHandle) {
+    let owner = join.actor.expected_authority_owner_generation.get();
+    let accepted = MembershipEpoch::new(owner).map(|membership_epoch| {
+        ReplyTail::ActorJoin(ActorJoinTail {
+            join: ActorJoinReply::Accepted {
+                spot: join.target_spot.spot.clone(),
+                membership_epoch,
+                receive_chunk_limit_bytes: None,
+            },
+        })
+    });
+    let (result, code) = (TerminalResult::Ok, FailureCode::None);
+    match accepted {
+        Ok(tail) => send_reply(handle, join.correlation, result, code, tail, None),
+        Err(error) => send_error(handle, join.correlation, &Error::from(error)),
+    }
 }
 
 /// A request that no part of this host serves.
@@ -90,26 +103,29 @@ fn moved(core: &Core, link: &PeerLink, notice: &MessageFollow) {
     let FollowRoute::Actor { actor: source } = &notice.route.source else {
         return;
     };
-    let FollowRoute::Actor { actor: target } = &notice.route.target else {
-        tracing::debug!(target: "spotlane::runtime::follow", "a notice names two objects");
-        return;
-    };
-    // RL-161: both name one object, and the hop that says so is the one it was sent to.
-    if source.actor != target.actor || source.target_node_rid != *link.peer() {
+    // RL-161: the hop that says so is the one the message was sent to.
+    if source.target_node_rid != *link.peer() {
         tracing::debug!(target: "spotlane::runtime::follow", "a notice does not fit its sender");
         return;
     }
-    core.sessions.followed(source, target);
-    let tenure = Tenure {
-        object: AuthorityKey::Actor(source.actor.actor_id.clone()),
-        object_generation: source.actor.object_generation,
-        node_rid: source.target_node_rid.clone(),
-        node_generation: source.target_node_generation,
-        authority_owner_generation: source.expected_authority_owner_generation,
-        owner_lease_generation: source.expected_owner_lease_generation,
-    };
-    let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
-    routes.remove_exact(&tenure);
+    if let FollowRoute::Actor { actor: target } = &notice.route.target
+        && target.actor == source.actor
+    {
+        core.sessions.followed(source, target);
+    }
+    let tenure = relocation::tenure_of(source);
+    let cached = core.cached_route(&tenure.object);
+    let cached = cached.and_then(|tenure| relocation::route_of(&tenure));
+    match notice::judge(&notice.route, cached.as_ref()) {
+        NoticeJudgment::Remove => {
+            let mut routes = core.routes.lock().unwrap_or_else(PoisonError::into_inner);
+            routes.remove_exact(&tenure);
+        }
+        NoticeJudgment::Keep => {}
+        NoticeJudgment::Violation => {
+            tracing::debug!(target: "spotlane::runtime::follow", "a notice names two objects");
+        }
+    }
 }
 
 async fn destroyed(core: &Arc<Core>, destroy: ActorDestroy, handle: ReplyHandle) {
@@ -163,119 +179,7 @@ async fn find_for_peer(core: &Core, lookup: &ActorLookup) -> Result<ActorLookupR
         },
         spot_id: actor.current_spot.spot_id.clone(),
         spot_generation: actor.current_spot.object_generation,
-        membership_epoch: spotlane_types::generation::MembershipEpoch::new(
-            row.authority_owner_generation.get(),
-        )?,
+        membership_epoch: MembershipEpoch::new(row.authority_owner_generation.get())?,
         authority_owner_generation: row.authority_owner_generation,
     })
-}
-
-/// Command 49: the reservation is ours; run it (RL-84).
-async fn created(core: &Arc<Core>, create: ActorCreate, handle: ReplyHandle) {
-    let correlation: Correlation = create.correlation;
-    match run_creation(core, &create).await {
-        Ok((creation, payload)) => send_reply(
-            handle,
-            correlation,
-            TerminalResult::Ok,
-            FailureCode::None,
-            ReplyTail::ActorCreate(ActorCreateTail { creation }),
-            payload,
-        ),
-        Err(error) => send_error(handle, correlation, &error),
-    }
-}
-
-async fn run_creation(
-    core: &Arc<Core>,
-    create: &ActorCreate,
-) -> Result<(ActorCreateTerminal, Option<ApplicationPayload>), Error> {
-    core.must_take_objects()?;
-    let now = core.clock.unix().get();
-    let left = create.deadline_unix_ms.get().saturating_sub(now);
-    let deadline = core.deadline(Duration::from_millis(left));
-    let key = actor_key(&create.actor_id);
-    let reserved = match core.repository.read(&key, deadline.location()).await? {
-        Authority::Reserved(reserved) => reserved,
-        // A repeat of an operation that has ended (RL-86): the row says how.
-        Authority::Active(active)
-            if active.row().object_generation == create.reservation.object_generation =>
-        {
-            let actor = WireActorRef {
-                actor_id: create.actor_id.clone(),
-                object_generation: active.row().object_generation,
-            };
-            return Ok((ActorCreateTerminal::Created { actor }, None));
-        }
-        Authority::Active(_) | Authority::Missing => {
-            return Err(Error::unavailable("the reservation is gone"));
-        }
-    };
-    let row = reserved.row();
-    let pending = row.pending_creation.as_ref();
-    let ours =
-        pending.is_some_and(|pending| pending.reservation_id == create.reservation.reservation_id);
-    if !ours || row.object_generation != create.reservation.object_generation {
-        return Err(Error::unavailable("the reservation is another's"));
-    }
-    // RL-84: a request that is not what the row says runs no factory.
-    let request = pending.and_then(spotlane_location::record::PendingCreation::request);
-    let request = request.ok_or_else(|| Error::internal("the stored request is damaged"))?;
-    let request = decode_request(&request)?;
-    let until = deadline.location();
-    let node = core
-        .repository
-        .candidate(&core.identity.descriptor_name(), until)
-        .await?;
-    let node = node.ok_or_else(|| Error::unavailable("this node is not in the directory"))?;
-    let actor = WireActorRef {
-        actor_id: create.actor_id.clone(),
-        object_generation: row.object_generation,
-    };
-    let terminal = terminal_record(create, &actor, deadline.left().unwrap_or_default())?;
-    let done = activate::activate(core, &node, reserved, request, Some(terminal), &deadline);
-    let (creation, reply) = match done.await? {
-        Activated::Created { reply, .. } => (ActorCreateTerminal::Created { actor }, reply),
-        Activated::Rejected { reply } => (ActorCreateTerminal::Rejected {}, reply),
-    };
-    let reply = reply
-        .map(|reply| reply.into_wire(activate::request_name()))
-        .transpose()?;
-    Ok((creation, reply))
-}
-
-fn decode_request(bytes: &bytes::Bytes) -> Result<Option<Payload>, Error> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let payload: ApplicationPayload = spotlane_wire::decode(bytes)
-        .map_err(|error| Error::internal("the stored request is damaged").with_source(error))?;
-    Ok(Some(Payload::from_wire(payload).1))
-}
-
-/// RL-87: kept five minutes past the deadline, for a repeat of the same operation.
-fn terminal_record(
-    create: &ActorCreate,
-    actor: &WireActorRef,
-    until_deadline: Duration,
-) -> Result<TerminalRecord, Error> {
-    let terminal = CreationOperationTerminal {
-        terminal_result: TerminalResult::Ok,
-        failure_code: FailureCode::None,
-        creation: Some(ActorCreateTerminal::Created {
-            actor: actor.clone(),
-        }),
-        application_payload: None,
-    };
-    let broken = |error: spotlane_wire::EncodeError| {
-        Error::internal("a creation terminal cannot be encoded").with_source(error)
-    };
-    let bytes = spotlane_wire::encode(&terminal).map_err(broken)?;
-    let operation = CreationOperation {
-        source: create.source_node_rid.clone(),
-        source_generation: create.source_node_generation,
-        operation: create.operation,
-    };
-    TerminalRecord::new(operation, bytes, until_deadline)
-        .map_err(|error| Error::internal("a creation terminal cannot be stored").with_source(error))
 }

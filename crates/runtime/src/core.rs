@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use spotlane_lane::{Engine, JobQueue, Kind, Timers};
 use spotlane_location::Repository;
-use spotlane_location::cache::{Route, RouteCache, Tenure};
+use spotlane_location::cache::{RouteCache, Tenure};
 use spotlane_location::lease::HeldLease;
 use spotlane_location::record::DescriptorName;
 use spotlane_mesh::Mesh;
@@ -19,10 +19,15 @@ use spotlane_types::id::{ActorId, MeshName, NodeRid, OperationId, OwnerId, SpotI
 use spotlane_wire::reference::SpotRef;
 use tokio::sync::{Semaphore, watch};
 
+use crate::capacity::Capacity;
 use crate::cell::Cell;
 use crate::clock::{Deadline, HostClock, HostTiming};
+use crate::compute::Processors;
+use crate::creations::Creations;
 use crate::directory::Directory;
+use crate::entry::EntryLane;
 use crate::error::Error;
+use crate::in_flight::InFlight;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
 use crate::relocation::{HostMove, Moves, Pending};
@@ -87,7 +92,8 @@ impl Ids {
     }
 
     fn next(&self) -> u64 {
-        // 2^63 numbers do not wrap within the run of a process.
+        // EX-271: 2^63 numbers do not wrap within the run of a process; what would come behind them is refused by
+        // its type, which is the end of the host.
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -118,15 +124,17 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) jobs: JobQueue,
     pub(crate) repository: Repository<BoxedStore, HostTiming>,
-    /// For cold activations and terminal results; a move never uses it (RL-121).
-    #[expect(
-        dead_code,
-        reason = "its users come with Instance Spots; its presence is checked at the start"
-    )]
+    /// For the answers of moved requests (RL-263); the payload of a move never goes there (RL-121).
     pub(crate) relocation_store: Option<BoxedRelocation>,
     pub(crate) lease: OwnLease,
     pub(crate) types: Registry,
     pub(crate) slots: Slots,
+    pub(crate) capacity: Arc<Capacity>,
+    pub(crate) creations: Creations,
+    /// The Entry Spot, when the application has registered one; set once, before the socket is bound.
+    pub(crate) entry: OnceLock<EntryLane>,
+    /// Joins that a handler has recorded and that have not ended (RL-148).
+    pub(crate) joins: Arc<InFlight>,
     pub(crate) pending: Pending,
     pub(crate) moves: Moves,
     pub(crate) host_move: HostMove,
@@ -143,6 +151,7 @@ pub(crate) struct Core {
     pub(crate) shutdown: watch::Sender<Option<Shutdown>>,
     pub(crate) shutting_down: AtomicBool,
     pub(crate) tasks: Tasks,
+    pub(crate) processors: Processors,
 }
 
 impl Core {
@@ -179,6 +188,14 @@ impl Core {
         }
     }
 
+    /// What a caller is told whose request lost its object before it was handled: by the end of the host (EX-306), or by
+    /// that of the object (EX-44, EX-112).
+    pub(crate) fn gone(&self) -> Error {
+        self.must_take_messages().err().unwrap_or_else(|| {
+            Error::unavailable("the object moved or ended before the request was handled")
+        })
+    }
+
     /// RL-227, EX-314: new objects need a host that serves.
     pub(crate) fn must_take_objects(&self) -> Result<(), Error> {
         match self.state.get() {
@@ -196,10 +213,11 @@ impl Core {
             .ok_or_else(|| Error::unavailable("the host has not bound its socket yet"))
     }
 
-    pub(crate) fn cached_route(&self, object: &AuthorityKey) -> Option<Route> {
+    /// Where the route cache says that an object is.
+    pub(crate) fn cached_route(&self, object: &AuthorityKey) -> Option<Tenure> {
         let now = self.clock.location_now();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.get(object, now).cloned()
+        routes.get(object, now).map(|route| route.tenure.clone())
     }
 
     /// RL-161, RL-167: compare and remove.
@@ -225,5 +243,37 @@ impl fmt::Debug for Core {
             .field("identity", &self.identity)
             .field("state", &self.state.get())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// EX-271, RL-260: whatever asks, and however many at a time, no number comes twice; two runs differ.
+    #[test]
+    fn ids_are_unique_for_a_run() {
+        let ids = Ids::new();
+        let draw = || {
+            let mut drawn = Vec::new();
+            for _ in 0..1000 {
+                let operation = ids.operation();
+                assert_eq!(operation.high(), ids.run);
+                drawn.push(operation.low());
+                drawn.push(ids.reply_route().get());
+                drawn.push(ids.correlation().get());
+            }
+            drawn
+        };
+        let drawn = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+            let drawn = threads.into_iter().flat_map(|it| it.join().unwrap());
+            drawn.collect::<Vec<_>>()
+        });
+        let unique: BTreeSet<_> = drawn.iter().collect();
+        assert_eq!((unique.len(), unique.contains(&0)), (12_000, false));
+        assert_ne!(Ids::new().run, ids.run);
     }
 }

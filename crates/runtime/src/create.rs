@@ -14,19 +14,20 @@ use spotlane_types::count::PendingCapacityDelta;
 use spotlane_types::generation::ObjectGeneration;
 use spotlane_types::id::{ActorId, NodeRid, ReservationId, SpotId, StableType, StoreVersion};
 use spotlane_types::kind::{
-    ActorAuthorityState, ActorSpotKind, AuthorityOperationKind, ObjectRole, RuntimeState,
-    StatefulObjectKind,
+    ActorAuthorityState, ActorSpotKind, AuthorityOperationKind, FailureCode, ObjectRole,
+    RuntimeState, StatefulObjectKind,
 };
 use spotlane_types::time::DeadlineUnixMillis;
 use spotlane_wire::Record;
 use spotlane_wire::authority::{ActorAuthorityIdentity, AuthorityObject, AuthorityPayload};
 use spotlane_wire::command::creation::ActorCreate;
-use spotlane_wire::command::reply::{ActorCreateTail, ReplyTail};
+use spotlane_wire::command::reply::{ActorCreateTail, Reply, ReplyTail};
 use spotlane_wire::creation::{ActorCreateTerminal, ObjectReservationFence};
 use spotlane_wire::reference::SpotRef;
 
 use crate::activate::{self, Activated};
 use crate::actor::ActorRef;
+use crate::capacity::Full;
 use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
 use crate::error::{Error, ErrorKind};
@@ -315,11 +316,9 @@ impl Attempt {
             Err(error) => return Err(error.into()),
         };
         if here {
-            self.create_here(&candidate, reserved).await.map(Some)
+            self.create_here(&candidate, reserved).await
         } else {
-            self.create_there(&candidate, &reserved, &pending)
-                .await
-                .map(Some)
+            self.create_there(&candidate, &reserved, &pending).await
         }
     }
 
@@ -329,12 +328,7 @@ impl Attempt {
             return Ok(candidate);
         }
         crate::directory::refresh(&self.core).await?;
-        pick(&self.core, &self.stable_type).ok_or_else(|| {
-            Error::unavailable(format!(
-                "no node can take an actor of type {}",
-                self.stable_type
-            ))
-        })
+        pick(&self.core, &self.stable_type).ok_or_else(|| none_takes(&self.core, &self.stable_type))
     }
 
     fn creating(&self, candidate: &Candidate) -> Result<AuthorityPayload, Error> {
@@ -356,7 +350,7 @@ impl Attempt {
         &self,
         candidate: &Candidate,
         reserved: ReservedObject,
-    ) -> Result<Creation, Error> {
+    ) -> Result<Option<Creation>, Error> {
         let request = self.request.clone();
         let done = activate::activate(
             &self.core,
@@ -367,21 +361,23 @@ impl Attempt {
             &self.deadline,
         );
         Ok(match done.await? {
-            Activated::Created { actor, reply } => Creation::Created { actor, reply },
-            Activated::Rejected { reply } => Creation::Rejected { reply },
+            Activated::Created { actor, reply } => Some(Creation::Created { actor, reply }),
+            Activated::Rejected { reply } => Some(Creation::Rejected { reply }),
+            // RL-83: another node, if there is one.
+            Activated::Full(_) => None,
         })
     }
 
-    /// RL-84: the winner is on another node and is told by command 49.
+    /// RL-84, EX-156: the winner is on another node and is told by command 49.
     async fn create_there(
         &self,
         candidate: &Candidate,
         reserved: &ReservedObject,
         pending: &PendingCreation,
-    ) -> Result<Creation, Error> {
+    ) -> Result<Option<Creation>, Error> {
         let node = &candidate.descriptor().row.descriptor;
         let row = reserved.row();
-        let record = Record::from(ActorCreate {
+        let create = ActorCreate {
             correlation: self.core.ids.correlation(),
             operation: self.core.ids.operation(),
             source_node_rid: self.core.identity.rid.clone(),
@@ -400,13 +396,18 @@ impl Attempt {
                 pending_capacity_delta: PendingCapacityDelta::MIN,
             },
             deadline_unix_ms: DeadlineUnixMillis::new(self.deadline.unix().get())?,
-        });
-        let reply = remote::exchange(&self.core, &node.routing_id, record, &self.deadline).await;
-        let (tail, payload) = match reply {
-            Ok(reply) => remote::tail(reply)?,
-            // RL-89: the answer was lost; the row says what became of it.
-            Err(error) => return self.settle(row.object_generation, error).await,
         };
+        let reply = match self.replay(&node.routing_id, create).await {
+            Ok(reply) => reply,
+            // The node is gone; the row says what became of it.
+            Err(error) => return self.settle(row.object_generation, error).await.map(Some),
+        };
+        if reply.outcome.failure_code == FailureCode::WorkerQueueFull {
+            // It is full, and its row is missing again: nothing was accepted (RL-237).
+            crate::directory::refresh(&self.core).await?;
+            return Ok(None);
+        }
+        let (tail, payload) = remote::tail(reply)?;
         let ReplyTail::ActorCreate(ActorCreateTail { creation }) = tail else {
             return Err(Error::new(
                 ErrorKind::ProtocolError,
@@ -419,14 +420,34 @@ impl Attempt {
             mesh: node.mesh_name.clone(),
             node: node.routing_id.clone(),
         };
-        Ok(match creation {
+        Ok(Some(match creation {
             ActorCreateTerminal::Created { actor } => Creation::Created {
                 actor: at(actor),
                 reply: payload,
             },
             ActorCreateTerminal::Existing { actor } => Creation::Existing { actor: at(actor) },
             ActorCreateTerminal::Rejected {} => Creation::Rejected { reply: payload },
-        })
+        }))
+    }
+
+    /// RL-89: the same operation again while its answer is lost; the loss of a connection alone does not end it. Nobody is
+    /// asked any more when the node has left the directory or the time is over.
+    async fn replay(&self, node: &NodeRid, mut create: ActorCreate) -> Result<Reply, Error> {
+        let mut round = 0;
+        loop {
+            let record = Record::from(create.clone());
+            let lost = match remote::exchange(&self.core, node, record, &self.deadline).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            let gone = self.core.directory.node(node).is_none();
+            if gone || lost.kind() != ErrorKind::Unavailable {
+                return Err(lost);
+            }
+            resolve::pause(&self.deadline, round).await?;
+            round = round.saturating_add(1);
+            create.correlation = self.core.ids.correlation();
+        }
     }
 
     async fn settle(&self, ours: ObjectGeneration, error: Error) -> Result<Creation, Error> {
@@ -536,27 +557,49 @@ pub(crate) fn pick_among(
     };
     let fitting = nodes.iter().filter_map(|node| {
         let descriptor = &node.descriptor().row.descriptor;
-        let fits =
-            takes(descriptor, stable_type) && fits(descriptor) && connected(&descriptor.routing_id);
+        let fits = takes(core, descriptor, stable_type)
+            && fits(descriptor)
+            && connected(&descriptor.routing_id);
         fits.then(|| (u64::from(descriptor.placement_weight.get()), node))
     });
     let fitting: Vec<(u64, &Candidate)> = fitting.collect();
     weighted(&fitting, crate::random::u64()).cloned()
 }
 
-fn takes(node: &MeshNodeDescriptor, stable_type: &StableType) -> bool {
+fn takes(core: &Core, node: &MeshNodeDescriptor, stable_type: &StableType) -> bool {
     node.object_role == ObjectRole::Server
         && node.state == RuntimeState::Serving
         && node.placement_weight.get() > 0
-        && has_room(node)
+        && full(core, node).is_none()
         && node.object_capabilities.iter().any(|found| {
             found.object_kind == StatefulObjectKind::Actor && found.stable_type == *stable_type
         })
 }
 
-fn has_room(node: &MeshNodeDescriptor) -> bool {
+/// RL-83: what a node counts of itself is a hint; of this one it is known.
+pub(crate) fn full(core: &Core, node: &MeshNodeDescriptor) -> Option<Full> {
+    if node.routing_id == core.identity.rid {
+        return core.capacity.full();
+    }
     let slots = &node.capacity.actors;
-    slots.limit == 0 || slots.active.saturating_add(slots.reserved) < slots.limit
+    let count = slots.active.saturating_add(slots.reserved);
+    (slots.limit != 0 && count >= slots.limit).then_some(Full {
+        count,
+        limit: slots.limit,
+    })
+}
+
+/// Why there is no candidate: nobody serves the type, or those who do have no room.
+fn none_takes(core: &Core, stable_type: &StableType) -> Error {
+    use std::fmt::Write as _;
+    let mut text = format!("no node can take an actor of type {stable_type}");
+    for node in core.directory.nodes().iter() {
+        let node = &node.descriptor().row.descriptor;
+        if let Some(full) = full(core, node) {
+            let _ = write!(text, "; node {}: {full}", node.routing_id);
+        }
+    }
+    Error::unavailable(text)
 }
 
 /// One of them, in proportion to its weight.

@@ -14,7 +14,7 @@ use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::slots::{Live, Slot};
-use crate::{remote, resolve};
+use crate::{placement, remote, resolve};
 
 /// Destroys exactly this incarnation, wherever it is; `false` when it is gone (RL-97).
 pub(crate) async fn destroy(
@@ -87,13 +87,18 @@ async fn end(core: &Arc<Core>, live: &Arc<Live>) -> Result<bool, Error> {
     let deadline = core.deadline(core.settings.all.default_request_timeout);
     release(core, live, &deadline).await?;
     core.slots.remove_live(live);
-    core.moves.tenure_ended(live.unit.id());
-    tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+    let tenure = live.unit.tenure().authority_owner_generation;
+    core.moves.tenure_ended(live.unit.id(), tenure);
+    placement::went();
     Ok(true)
 }
 
 /// RL-14: the row goes, if it is still ours.
 pub(crate) async fn release(core: &Core, live: &Live, deadline: &Deadline) -> Result<(), Error> {
+    let left = deadline.left().unwrap_or_default();
+    let _book = tokio::time::timeout(left, live.book.lock())
+        .await
+        .map_err(|_| Error::deadline("the row of the actor was being written all the time"))?;
     let Some(row) = live.row() else { return Ok(()) };
     let held = core.held()?;
     Ok(core

@@ -21,6 +21,7 @@ use spotlane_wire::descriptor::{
 };
 use tokio::sync::Semaphore;
 
+use crate::capacity::Capacity;
 use crate::core::{Core, Identity};
 use crate::error::Error;
 use crate::registry::Registry;
@@ -39,6 +40,8 @@ pub(crate) struct Directory {
     publishing: Semaphore,
     /// The revision that the store has confirmed; 0 before the first.
     published: AtomicU64,
+    /// The counts of Actors in it.
+    counted: AtomicU64,
     /// The last complete list (RL-243). A leaf lock.
     found: RwLock<Arc<[Candidate]>>,
     /// Where the host was told to listen.
@@ -55,6 +58,7 @@ impl Directory {
             revision: AtomicU64::new(1),
             publishing: Semaphore::new(1),
             published: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
             found: RwLock::new(Arc::from(Vec::new())),
         }
     }
@@ -97,9 +101,21 @@ impl Directory {
         *self.found.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(nodes);
     }
 
-    pub(crate) fn is_published(&self) -> bool {
-        self.published.load(Ordering::Acquire) >= self.revision.load(Ordering::Acquire)
+    /// Whether the store has what this node says of itself. A count that is limited by nothing is no reason for a
+    /// publication of its own.
+    fn is_published(&self, capacity: &Capacity) -> bool {
+        let current =
+            self.published.load(Ordering::Acquire) >= self.revision.load(Ordering::Acquire);
+        current
+            && (capacity.limit() == 0
+                || self.counted.load(Ordering::Acquire)
+                    == count(capacity.live(), capacity.reserved()))
     }
+}
+
+/// Both counts in one number, to compare.
+fn count(active: u32, reserved: u32) -> u64 {
+    u64::from(active) << 32 | u64::from(reserved)
 }
 
 /// What this node says of itself in the directory.
@@ -132,14 +148,14 @@ pub(crate) fn describe(
         placement_weight: settings.weight,
         capacity: NodeCapacity {
             actors: SlotCount {
-                active: 0,
-                reserved: 0,
-                limit: settings.all.actor_limit,
+                active: core.capacity.live(),
+                reserved: core.capacity.reserved(),
+                limit: core.capacity.limit(),
             },
             ..NodeCapacity::default()
         },
         activation_concurrency: ActivationConcurrency {
-            active: 0,
+            active: activations(core),
             limit: settings.all.activation_concurrency,
         },
         maintenance_wave: settings.all.maintenance_wave.clone(),
@@ -149,6 +165,13 @@ pub(crate) fn describe(
         lease_generation: lease,
         updated_at_epoch_ms: core.clock.unix(),
     })
+}
+
+/// How many activations run now.
+fn activations(core: &Core) -> u32 {
+    let free = core.activations.available_permits();
+    let limit = core.settings.all.activation_concurrency;
+    limit.saturating_sub(u32::try_from(free).unwrap_or(u32::MAX))
 }
 
 fn capabilities(types: &Registry, settings: &Checked) -> Vec<ObjectCapability> {
@@ -229,12 +252,15 @@ pub(crate) async fn publish(core: &Core, within: Duration) -> Result<(), Error> 
         .fetch_add(1, Ordering::AcqRel)
         .saturating_add(1);
     let descriptor = describe(core, held.lease().generation())?;
+    let actors = descriptor.capacity.actors;
     mesh.describe(admission(&descriptor)?);
     let until = core.deadline(within).location();
     core.repository.publish(&held, descriptor, until).await?;
     core.directory
         .published
         .fetch_max(revision, Ordering::AcqRel);
+    let counted = count(actors.active, actors.reserved);
+    core.directory.counted.store(counted, Ordering::Release);
     Ok(())
 }
 
@@ -272,13 +298,15 @@ pub(crate) async fn refresh(core: &Core) -> Result<(), Error> {
 /// Looks at the directory once per interval, until the host is gone (RL-301).
 pub(crate) async fn keep_watching(core: Weak<Core>) {
     loop {
-        let Some(interval) = core
-            .upgrade()
-            .map(|core| core.settings.all.polling_interval)
-        else {
+        let Some((interval, capacity)) = core.upgrade().map(|core| {
+            let interval = core.settings.all.polling_interval;
+            (interval, Arc::clone(&core.capacity))
+        }) else {
             return;
         };
-        tokio::time::sleep(interval).await;
+        // A host that has become full, or has room again, says so at once (RL-83).
+        let _crossed = tokio::time::timeout(interval, capacity.crossed()).await;
+        drop(capacity);
         let Some(core) = core.upgrade() else { return };
         look(&core).await;
     }
@@ -287,7 +315,9 @@ pub(crate) async fn keep_watching(core: Weak<Core>) {
 /// Publishes what is not published yet, and reads the list of nodes.
 pub(crate) async fn look(core: &Core) {
     let state = core.state.get();
-    if core.admits() && (!core.directory.is_published() || state == HostState::Preparing) {
+    if core.admits()
+        && (!core.directory.is_published(&core.capacity) || state == HostState::Preparing)
+    {
         enter(core, state).await;
     }
     match refresh(core).await {

@@ -152,7 +152,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// How an operation failed: a kind to branch on and a text for people.
+/// How an operation failed (never that it was cancelled, EX-353): a kind to branch on and a text for people.
 ///
 /// Handlers return it too; what they return reaches the caller with its kind, on any node. The text stays on the node
 /// where the error was made.

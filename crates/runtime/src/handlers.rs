@@ -231,6 +231,7 @@ where
                 let call = handler.call(actor, context, message);
                 Box::pin(async move { call.await.into_reply() })
             }
+            // EX-327: malformed input reaches no handler.
             Err(error) => Box::pin(std::future::ready(Err(error))),
         },
     )

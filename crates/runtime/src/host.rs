@@ -131,6 +131,25 @@ impl Host {
         }
     }
 
+    /// Computes something long off the workers that run handlers, on at most as many threads as the host has workers
+    /// (EX-279). Full, it waits for its turn. Waiting for I/O needs no such call: a handler simply awaits it.
+    ///
+    /// A handler that awaits it keeps its Actor's turn.
+    ///
+    /// # Errors
+    /// `InternalFailure` when `work` panics; `DeadlineExceeded` when it has not ended in time,
+    /// `ShuttingDown` when the runtime ends.
+    ///
+    /// # Cancel safety
+    /// Dropped before `work` began, it never runs; later it runs to its end and its result is dropped.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        timeout: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.core.processors.run(timeout, work).await
+    }
+
     /// What the host counts and is right now.
     pub fn status(&self) -> HostStatus {
         let core = &self.core;
@@ -140,12 +159,13 @@ impl Host {
             node: core.identity.rid.clone(),
             node_generation: core.identity.generation,
             endpoint: self.endpoint().cloned(),
-            actors: core.slots.live_len(),
+            actors: usize::try_from(core.capacity.live()).unwrap_or(usize::MAX),
             moving: core.moves.leaving(),
             safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
             jobs: core.jobs.status(),
+            pending_requests: core.pending.len(),
             handlers_failed: core.engine.stats().handlers_failed(),
             handlers_panicked: core.engine.stats().handlers_panicked(),
         }
@@ -153,9 +173,9 @@ impl Host {
 
     /// Moves an Actor of this host to another node, with its state, its accepted work and its timers.
     ///
-    /// Done when this host has stopped serving it for good and has sent everything that it had; the target opens it right
-    /// after (RL-210). Messages to it are not lost meanwhile, from whichever node they come. An Actor that is on that node
-    /// already stays.
+    /// Done when this host has stopped serving it for good and has sent everything that it had (RL-210). The change of owner
+    /// is the target's and comes right after: until then a look-up may still name this host. Messages to the Actor are not
+    /// lost meanwhile, from whichever node they come. An Actor that is on that node already stays.
     ///
     /// # Errors
     /// `NotFound`: it does not live here. `Rejected`: its type does not move. `Unavailable`: the target cannot take it, or
@@ -268,6 +288,8 @@ pub struct HostStatus {
     pub admits_work: bool,
     /// The jobs that wait for a handler.
     pub jobs: JobQueueStatus,
+    /// Requests to other nodes that wait for their answers, at most 4,096; more wait for a place (EX-273).
+    pub pending_requests: usize,
     /// Handlers that returned an error outside of a request.
     pub handlers_failed: u64,
     /// Handlers that panicked.

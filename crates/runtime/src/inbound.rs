@@ -18,6 +18,7 @@ use spotlane_wire::reference::ActorRouteFence;
 use crate::cell::{NOT_ADMITTED, Work};
 use crate::control;
 use crate::core::Core;
+use crate::drops::{self, Reason};
 use crate::error::Error;
 use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
 use crate::payload::Payload;
@@ -98,6 +99,8 @@ impl Inbound for Inlet {
             return Flow::Continue;
         };
         match received.record {
+            // EX-128: what takes a permit is known by its command, before it is received. Replies have ended their
+            // requests in the mesh; the other answers (30, 33, 43, 46, 53) are control and pass without one.
             Record::ActorSend(_) | Record::ActorRequest(_) => {
                 let Some(permit) = self.0.permit(&core, &received.from) else {
                     return Flow::Later(Box::new(received));
@@ -133,7 +136,10 @@ impl Inbound for Inlet {
 }
 
 /// A received message, apart from its address.
-fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
+fn unpack(
+    core: &Weak<Core>,
+    received: Received,
+) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
     let Received {
         from: link,
         record,
@@ -176,6 +182,7 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
             metadata,
             payload,
             ReplyTo::remote(MeshAnswer {
+                core: Weak::clone(core),
                 handle: reply?,
                 correlation,
             }),
@@ -196,7 +203,7 @@ fn unpack(received: Received) -> Option<(ActorRouteFence, Box<Message>, PeerLink
 
 /// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
 fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow {
-    let Some((fence, message, link)) = unpack(received) else {
+    let Some((fence, message, link)) = unpack(&Arc::downgrade(core), received) else {
         return Flow::Continue;
     };
     if let Err(error) = core.must_take_messages() {
@@ -237,10 +244,10 @@ fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow
                 Ok(()) => return Flow::Continue,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => {
-                relocation::forward(core, &route, message, Some(&fence));
-                return Flow::Continue;
-            }
+            Some(Slot::Follow) => match relocation::forward(core, id, message, Some(&fence)) {
+                Ok(()) => return Flow::Continue,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -269,7 +276,7 @@ fn takes(slot: &Slot, message: &mut Message) -> bool {
         // No session is told of a place before the Actor has come there; only a hop may have been.
         Slot::Arriving(_) => peer.is_none(),
         // The new owner judges.
-        Slot::Follow(_) => return true,
+        Slot::Follow => return true,
     };
     if takes {
         message.tail = None;
@@ -327,24 +334,20 @@ fn enqueue(
     Taken::Yes
 }
 
-/// Finds the place of a message that a driver gave back: a transfer, which no limit refuses (EX-98).
+/// Finds the place of a message that a driver gave back. It is a transfer, which no limit refuses, so those of one sender stay
+/// in order (EX-98).
 pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
     let mut message = message;
     for _ in 0..CHANGES_MAX {
         message = match core.slots.get(id) {
             Some(Slot::Live(live)) => {
                 let bytes = message.payload_bytes();
-                let work = Work::Message(message);
-                let Err(refused) = live.lane.enqueue_with_payload_bytes(work, bytes) else {
+                let Err(refused) = live.lane.transfer(Work::Message(message), bytes) else {
                     return;
                 };
-                let full = refused.reason().is_full();
                 let Work::Message(message) = refused.into_item() else {
                     return;
                 };
-                if full {
-                    return wait_for_room(core, live, message, None);
-                }
                 message
             }
             Some(Slot::Arriving(unit)) => match unit.hold(message) {
@@ -355,7 +358,10 @@ pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) 
                 Ok(()) => return,
                 Err(message) => message,
             },
-            Some(Slot::Follow(route)) => return relocation::forward(core, &route, message, None),
+            Some(Slot::Follow) => match relocation::forward(core, id, message, None) {
+                Ok(()) => return,
+                Err(message) => message,
+            },
             None => break,
         };
     }
@@ -404,7 +410,7 @@ fn wait_for_room(core: &Arc<Core>, live: Arc<Live>, message: Box<Message>, link:
 pub(crate) fn refuse(message: Box<Message>, error: Error) {
     let Message { name, reply, .. } = *message;
     if !reply.is_wanted() {
-        tracing::trace!(target: "spotlane::runtime::dispatch", kind = %error.kind(), "zlink.dispatch_error");
+        drops::record(Reason::of(error.kind()), 1, &error);
     }
     reply.answer(&name, Err(error));
 }
@@ -419,14 +425,13 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
             let gone = Error::unavailable("the object left this host and nothing leads to it");
             drop(caller.send(Err(gone)));
         }
-        None => {
-            tracing::trace!(target: "spotlane::runtime::dispatch", reason = "stale_target", "zlink.dispatch_error");
-        }
+        None => drops::record(Reason::StaleTarget, 1, &"nothing leads to it"),
     }
 }
 
 /// The way back over the connection of a request.
 struct MeshAnswer {
+    core: Weak<Core>,
     handle: ReplyHandle,
     correlation: Correlation,
 }
@@ -462,6 +467,12 @@ impl Answer for MeshAnswer {
             ReplyTail::None,
             None,
         );
+    }
+
+    fn gone(self: Box<Self>) {
+        let gone = self.core.upgrade();
+        let gone = gone.map_or_else(Error::shutting_down, |core| core.gone());
+        self.answer(None, Err(gone));
     }
 
     fn route(&self) -> ReplyRouteId {

@@ -17,6 +17,7 @@ use crate::clock::Deadline;
 use crate::context::Context;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
+use crate::in_flight::One;
 use crate::payload::{IntoPayload, Payload};
 use crate::relocation::{begin_join, pick_target};
 use crate::slots::Live;
@@ -91,7 +92,7 @@ impl<'a> JoinCall<'a> {
         self
     }
 
-    /// Records the Join (RL-141). No look-up and no I/O: when the handler has ended well the Actor moves, and
+    /// Records the Join (RL-141) and returns at once (EX-262). No look-up and no I/O: when the handler has ended well the Actor moves, and
     /// [`Actor::on_join_completed`](crate::Actor::on_join_completed) says what became of it. When the handler fails,
     /// panics or is cancelled, the Join is discarded without a word.
     ///
@@ -119,6 +120,7 @@ impl<'a> JoinCall<'a> {
         let live = core.slots.live(unit.id());
         let live = live.filter(|live| Arc::ptr_eq(&live.unit, unit));
         let order = JoinOrder {
+            _one: core.joins.begin(),
             claim: Claim::take(live)?,
             target: self.target,
             operation: core.ids.operation(),
@@ -162,6 +164,8 @@ impl Joins {
 /// A recorded Join. Dropping it discards the Join.
 #[derive(Debug)]
 pub(crate) struct JoinOrder {
+    /// Keeps a shutdown waiting for the end of the Join (RL-148).
+    _one: One,
     claim: Claim,
     target: Option<NodeRid>,
     operation: OperationId,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use spotlane_location::LocationError;
 use spotlane_location::lease::{HeldLease, LeaseKeeper};
 use spotlane_store::{BoxedStore, Recovery};
+use spotlane_types::id::MeshName;
 
 use crate::clock::{HostClock, HostTiming};
 use crate::core::Core;
@@ -72,14 +73,14 @@ impl OwnLease {
     ///
     /// # Errors
     /// A conflict or an exhausted counter: the host does not start.
-    pub(crate) async fn claim(&self) -> Result<(), LocationError> {
+    pub(crate) async fn claim(&self, mesh: &MeshName) -> Result<(), LocationError> {
         match self.keeper.claim().await {
             Ok(held) => {
                 self.keep(held);
                 Ok(())
             }
             Err(error) if may_pass(&error) => {
-                report_failure(&error);
+                report_failure(mesh, &error);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -107,9 +108,25 @@ fn may_pass(error: &LocationError) -> bool {
     unsettled || error.recovery() == Recovery::Retry
 }
 
-fn report_failure(error: &LocationError) {
-    metrics::counter!("zlink.location.owner_lease.renew.failures").increment(1);
+/// RL-339
+fn report_failure(mesh: &MeshName, error: &LocationError) {
+    metrics::counter!(
+        "zlink.location.owner_lease.renew.failures",
+        "scope_kind" => "mesh",
+        "scope_name" => mesh.as_str().to_owned()
+    )
+    .increment(1);
     tracing::warn!(target: "spotlane::runtime::lease", %error, "the owner lease was not renewed");
+}
+
+/// RL-339: how much later than planned a renewal began.
+fn report_lateness(mesh: &MeshName, lateness: Duration) {
+    metrics::histogram!(
+        "zlink.location.owner_lease.renew.lateness",
+        "scope_kind" => "mesh",
+        "scope_name" => mesh.as_str().to_owned()
+    )
+    .record(lateness.as_secs_f64());
 }
 
 /// EX-243, SB-15: timers and the routes of sessions count with the deadline that holds now, a lost lease's included.
@@ -123,7 +140,7 @@ fn tell(core: &Core) {
 
 /// Claims or renews once per interval, counted from start to start (RL-282), until the host is gone.
 pub(crate) async fn keep_renewing(core: Weak<Core>) {
-    let mut wait = Duration::ZERO;
+    let (mut wait, mut planned) = (Duration::ZERO, None::<Duration>);
     loop {
         let interval = {
             let Some(core) = core.upgrade() else { return };
@@ -134,6 +151,9 @@ pub(crate) async fn keep_renewing(core: Weak<Core>) {
         tokio::time::sleep(interval.saturating_sub(wait)).await;
         let Some(core) = core.upgrade() else { return };
         let started = core.clock.elapsed();
+        if let Some(planned) = planned.replace(started.saturating_add(interval)) {
+            report_lateness(&core.identity.mesh, started.saturating_sub(planned));
+        }
         let held = core.lease.held();
         let renewed = match &held {
             Some(held) => core.lease.keeper.renew(held).await,
@@ -144,7 +164,7 @@ pub(crate) async fn keep_renewing(core: Weak<Core>) {
                 core.lease.keep(held);
                 tell(&core);
             }
-            Err(error) if may_pass(&error) => report_failure(&error),
+            Err(error) if may_pass(&error) => report_failure(&core.identity.mesh, &error),
             Err(error) => {
                 // RL-284: the store shows another run; nothing starts here any more.
                 core.lease.lose();

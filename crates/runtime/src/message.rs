@@ -32,7 +32,8 @@ const RESERVED: &str = "$zlink.";
 /// How a request ends: exactly one of these, once (EX-269).
 pub(crate) type Outcome = Result<Payload, Error>;
 
-/// A message that was accepted for an Actor and is not decoded yet.
+/// A message that was accepted for an Actor and is not decoded yet. It owns its payload, which is released with it or after its
+/// handler (EX-322).
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) name: PacketName,
@@ -154,6 +155,8 @@ pub(crate) trait Answer: Send + Sync {
     fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome);
     /// Says that its source believes in an old route (RL-169).
     fn stale(self: Box<Self>);
+    /// Says that the request lost its object before it was handled (EX-44, EX-112).
+    fn gone(self: Box<Self>);
     /// What the request is called at its source (RL-260).
     fn route(&self) -> ReplyRouteId;
 }
@@ -203,15 +206,16 @@ impl Route {
 
 impl Drop for ReplyTo {
     fn drop(&mut self) {
-        if let Some(route) = self.0.take() {
-            // EX-12: a panicking handler fails its own item, and the caller is told so. Everything else that drops a
-            // message took its object away from under it (EX-44, EX-112).
-            let error = if std::thread::panicking() {
-                Error::internal("the handler panicked")
-            } else {
-                Error::unavailable("the object moved or ended before the request was handled")
-            };
-            route.answer(None, Err(error));
+        let Some(route) = self.0.take() else { return };
+        // EX-12: a panicking handler fails its own item, and the caller is told so. Everything else that drops a message
+        // took its object away from under it.
+        if std::thread::panicking() {
+            return route.answer(None, Err(Error::internal("the handler panicked")));
+        }
+        match route {
+            // Whoever waits is told why by [`Core::gone`].
+            Route::Local(sender) => drop(sender),
+            Route::Remote(answer) => answer.gone(),
         }
     }
 }
@@ -229,15 +233,16 @@ impl fmt::Debug for ReplyTo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     /// EX-94, EX-269
     #[tokio::test]
     async fn a_dropped_request_has_its_one_answer_all_the_same() {
         let (sender, answer) = oneshot::channel();
         drop(ReplyTo::local(sender));
-        let error = answer.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(answer.await.is_err());
+        let (sender, answer) = oneshot::channel();
+        ReplyTo::local(sender).answer(&"name".parse().unwrap(), Ok(Payload::empty()));
+        assert!(answer.await.unwrap().is_ok());
     }
 
     /// EX-301

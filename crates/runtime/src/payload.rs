@@ -14,7 +14,8 @@ const JSON: &str = "application/json";
 
 /// Bytes and the media type that says how to read them.
 ///
-/// The bytes are never copied on their way: a received payload is a slice of the buffer it came in (EX-321).
+/// The bytes are never copied on their way: a received payload is a slice of the buffer it came in (EX-321). Ownership only
+/// goes forward, from the connection to the queue to the handler (EX-320).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     content_type: ContentType,
@@ -110,7 +111,7 @@ impl Payload {
     }
 }
 
-/// A value that a handler or a caller reads from a payload.
+/// A value that a handler or a caller reads from a payload: once, when its turn has come (EX-324).
 pub trait FromPayload: Sized {
     /// Reads it.
     ///

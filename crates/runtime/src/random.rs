@@ -11,6 +11,11 @@ fn fill<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// What an id of a node is drawn from (TR-12).
+pub(crate) fn id_bytes() -> [u8; 16] {
+    fill()
+}
+
 /// Any number.
 pub(crate) fn u64() -> u64 {
     u64::from_be_bytes(fill())

@@ -1,9 +1,10 @@
 //! Messages to Actors of other nodes: commands 24 and 25, and what their replies mean.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use spotlane_location::cache::Tenure;
-use spotlane_mesh::{NotSubmitted, RequestError, SendError};
+use spotlane_mesh::{NotSubmitted, Refused, RequestError, SendError};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::id::{ActorId, NodeRid, PacketName};
@@ -47,6 +48,42 @@ pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
     }
 }
 
+fn send_record(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+) -> Result<Record, Error> {
+    Ok(Record::from(ActorSend {
+        operation: core.ids.operation(),
+        message_follow_hop_count: HopCount::MIN,
+        source_actor: caller.reference(),
+        target_actor: fence(tenure)?,
+        bound_session_tail: None,
+        metadata: None,
+        payload: payload.into_wire(name)?,
+    }))
+}
+
+/// Sends a one-way message that finds a connection with room; gives back name and payload of any other.
+///
+/// # Errors
+/// The message cannot be sent at all.
+pub(crate) fn send_now(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+) -> Result<Option<(PacketName, Payload)>, Error> {
+    let record = send_record(core, caller, tenure, name, payload)?;
+    match core.mesh()?.submit(&tenure.node_rid, record) {
+        Ok(()) => Ok(None),
+        Err(refused) => may_wait(refused).map(Some),
+    }
+}
+
 /// Sends a one-way message to its owner. The target is fixed here: nothing is sent again elsewhere (EX-265, RL-156).
 pub(crate) async fn send(
     core: &Core,
@@ -56,16 +93,17 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let mut record = Record::from(ActorSend {
-        operation: core.ids.operation(),
-        message_follow_hop_count: HopCount::MIN,
-        source_actor: caller.reference(),
-        target_actor: fence(&tenure)?,
-        bound_session_tail: None,
-        metadata: None,
-        payload: payload.into_wire(name)?,
-    });
-    let node = &tenure.node_rid;
+    let record = send_record(core, caller, &tenure, name, payload)?;
+    submit(core, &tenure.node_rid, record, deadline).await
+}
+
+/// Sends a one-way record, waiting for the connection and for room.
+pub(crate) async fn submit(
+    core: &Core,
+    node: &NodeRid,
+    mut record: Record,
+    deadline: &Deadline,
+) -> Result<(), Error> {
     loop {
         connected(core, node, deadline).await?;
         let left = deadline.left();
@@ -86,6 +124,29 @@ pub(crate) async fn request(
     payload: Payload,
     deadline: &Deadline,
 ) -> Outcome {
+    let _place = core.pending.place(deadline).await?;
+    let (record, key) = request_record(core, caller, &tenure, name, payload)?;
+    match tracked(core, &tenure.node_rid, record, key, deadline).await? {
+        Ended::Here(reply) => answered(core, &tenure, reply),
+        Ended::Relayed(outcome) => outcome,
+    }
+}
+
+/// What the owner said. RL-167: when it was no owner, the next call looks again; this one is never sent elsewhere (RL-156).
+fn answered(core: &Core, tenure: &Tenure, reply: Reply) -> Outcome {
+    if is_stale(&reply) {
+        core.forget_route(tenure);
+    }
+    outcome(reply)
+}
+
+fn request_record(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+) -> Result<(Record, CallKey), Error> {
     let operation = core.ids.operation();
     let correlation = core.ids.correlation();
     let record = Record::from(ActorRequest {
@@ -93,21 +154,75 @@ pub(crate) async fn request(
         operation,
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
-        target_actor: fence(&tenure)?,
+        target_actor: fence(tenure)?,
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
     });
-    let key = (operation, ReplyRouteId::new(correlation.get())?);
-    let reply = match tracked(core, &tenure.node_rid, record, key, deadline).await? {
-        Ended::Here(reply) => reply,
-        Ended::Relayed(outcome) => return outcome,
+    Ok((record, (operation, ReplyRouteId::new(correlation.get())?)))
+}
+
+/// As [`request`] where nothing has to be waited for but the answer: a place in the table is free and the connection has
+/// room. Gives back name and payload otherwise. The mesh keeps the time, so no timer is started for the call (EX-390).
+///
+/// # Errors
+/// The message cannot be sent at all.
+pub(crate) async fn request_now(
+    core: &Core,
+    caller: &Caller,
+    tenure: &Tenure,
+    name: PacketName,
+    payload: Payload,
+    timeout: Duration,
+) -> Result<Result<Outcome, (PacketName, Payload)>, Error> {
+    let Some(_place) = core.pending.try_place() else {
+        return Ok(Err((name, payload)));
     };
-    if is_stale(&reply) {
-        // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
-        core.forget_route(&tenure);
+    let (record, key) = request_record(core, caller, tenure, name, payload)?;
+    let (sender, relayed) = oneshot::channel();
+    core.pending.register(key, sender);
+    let _registered = Registered {
+        pending: &core.pending,
+        key,
+    };
+    let asked = match core.mesh()?.ask(&tenure.node_rid, record, timeout) {
+        Ok(asked) => asked,
+        Err(refused) => return may_wait(refused).map(Err),
+    };
+    let outcome = tokio::select! {
+        biased;
+        reply = asked => match reply {
+            Ok(reply) => answered(core, tenure, reply),
+            Err(error) => Err(request_error(error)),
+        },
+        Ok(outcome) = relayed => outcome,
+    };
+    Ok(Ok(outcome))
+}
+
+/// Name and payload of a message that only found no room or no connection.
+///
+/// # Errors
+/// Why it can never be sent.
+fn may_wait(refused: Refused) -> Result<(PacketName, Payload), Error> {
+    let waits = matches!(
+        refused.why,
+        NotSubmitted::Full { .. }
+            | NotSubmitted::TooManyRequests { .. }
+            | NotSubmitted::NotConnected
+    );
+    match *refused.record {
+        Record::ActorSend(ActorSend { payload, .. })
+        | Record::ActorRequest(ActorRequest { payload, .. })
+            if waits =>
+        {
+            Ok(Payload::from_wire(payload))
+        }
+        record => Err(send_error(SendError::Refused(Refused {
+            record: Box::new(record),
+            why: refused.why,
+        }))),
     }
-    outcome(reply)
 }
 
 /// Where the end of a request came from.
@@ -127,7 +242,8 @@ pub(crate) fn outcome_of(ended: Ended) -> Outcome {
 }
 
 /// As [`exchange`] for a request whose Actor may move while it waits: then the answer comes from its new owner, and
-/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272).
+/// whichever is first ends the call (EX-269). Registered before it is sent (EX-272). Needs no place in the table of its own:
+/// a forwarded request is no operation of this host (RL-151), and everybody else has taken one.
 pub(crate) async fn tracked(
     core: &Core,
     node: &NodeRid,
@@ -143,13 +259,23 @@ pub(crate) async fn tracked(
     };
     tokio::select! {
         biased;
-        reply = exchange(core, node, record, deadline) => reply.map(Ended::Here),
+        reply = exchange_apart(core, node, record, deadline) => reply.map(Ended::Here),
         Ok(outcome) = relayed => Ok(Ended::Relayed(outcome)),
     }
 }
 
-/// Sends a record of class request, waiting for the connection, and gives its reply.
+/// Sends a record of class request, waiting for a place in the table (EX-273) and for the connection, and gives its reply.
 pub(crate) async fn exchange(
+    core: &Core,
+    node: &NodeRid,
+    record: Record,
+    deadline: &Deadline,
+) -> Result<Reply, Error> {
+    let _place = core.pending.place(deadline).await?;
+    exchange_apart(core, node, record, deadline).await
+}
+
+async fn exchange_apart(
     core: &Core,
     node: &NodeRid,
     mut record: Record,

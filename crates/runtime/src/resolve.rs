@@ -21,7 +21,7 @@ pub(crate) enum Place {
     Here(Arc<Live>),
     /// To what stands in its place on this host while it moves.
     Moving(Holder),
-    /// To its owner.
+    /// To its owner, whose route and fences are one value (EX-370).
     There(Box<Tenure>),
 }
 
@@ -49,7 +49,16 @@ fn here(core: &Core, id: &ActorId) -> Option<Place> {
         Slot::Live(live) => Place::Here(live),
         Slot::Arriving(unit) => Place::Moving(Holder::Target(unit)),
         Slot::Leaving(unit) => Place::Moving(Holder::Source(unit)),
-        Slot::Follow(route) => Place::There(Box::new(route.target().clone())),
+        // Without a route it comes back or ends just now; cache and store know more.
+        Slot::Follow => Place::There(Box::new(core.moves.following.target(id)?)),
+    })
+}
+
+/// Where an Actor is as far as this host knows without asking the store.
+pub(crate) fn known(core: &Core, id: &ActorId) -> Option<Place> {
+    here(core, id).or_else(|| {
+        let tenure = core.cached_route(&actor_key(id))?;
+        Some(Place::There(Box::new(tenure)))
     })
 }
 
@@ -58,13 +67,10 @@ fn here(core: &Core, id: &ActorId) -> Option<Place> {
 /// # Errors
 /// `NotFound`: there is none (RL-90, RL-91). `Unavailable`: its owner is not alive (RL-94) or the store does not answer.
 pub(crate) async fn find(core: &Core, id: &ActorId, deadline: &Deadline) -> Result<Place, Error> {
-    if let Some(place) = here(core, id) {
+    if let Some(place) = known(core, id) {
         return Ok(place);
     }
     let key = actor_key(id);
-    if let Some(route) = core.cached_route(&key) {
-        return Ok(Place::There(Box::new(route.tenure)));
-    }
     let margin = core.settings.lease.fencing_margin();
     let (mut attempt, mut doubted) = (0, None);
     loop {

@@ -7,7 +7,7 @@ use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::state::HostState;
-use crate::{destroy, directory};
+use crate::{destroy, directory, placement};
 
 /// How a shutdown ended (RL-220). The host is stopped either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +56,15 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     // RL-229: sessions end in order before the lanes do.
     core.sessions.drain(left(&deadline) / 2).await;
     let mut clean = attempt("publish", directory::publish(core, left(&deadline))).await;
+    // RL-148: a Join that came first has its terminal, and its Actor is told, while lanes take lifecycle work.
+    let _in_time = tokio::time::timeout(left(&deadline), core.joins.settled()).await;
+    // RL-227: what was accepted before comes to its end, and is released with the rest.
+    let _in_time = tokio::time::timeout(left(&deadline), core.capacity.settled()).await;
     let grace = tokio::time::sleep(left(&deadline));
     core.engine.shutdown(grace).await;
+    // RL-267: what was answered has to reach its callers.
+    let confirmed = core.pending.all_confirmed();
+    let _in_time = tokio::time::timeout(left(&deadline), confirmed).await;
     let late = deadline.left().is_none();
     // The lease goes on until the rows are released (RL-221), so there is time for that after the deadline too.
     let teardown = core.deadline(left(&deadline).max(TEARDOWN_MIN));
@@ -66,6 +73,7 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
         let release = destroy::release(core, &live, &teardown);
         clean &= attempt("release", release).await;
         core.slots.remove_live(&live);
+        placement::went();
     }
     clean &= attempt("withdraw", withdraw(core, &teardown)).await;
     clean &= attempt("lease", core.lease.release()).await;

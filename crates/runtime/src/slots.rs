@@ -18,10 +18,11 @@ use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::Notify;
 
 use crate::actor::ActorRef;
+use crate::capacity::Capacity;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::registry::ActorType;
-use crate::relocation::{FollowRoute, SourceUnit, TargetUnit};
+use crate::relocation::{SourceUnit, TargetUnit};
 use crate::session::ActorSession;
 
 /// One activation of an Actor on this host: who it is and in which tenure. Never changes.
@@ -167,8 +168,8 @@ pub(crate) struct Live {
     right: AtomicU8,
     /// Says that a Join has given the right back.
     freed: Notify,
-    /// Held from the restore of an arriving Actor until its book-keeping in the row is done, so that a move away reads a row
-    /// that nobody changes any more.
+    /// The right to change the row: held from the restore of an arriving Actor until the row says that it is open here, by
+    /// whoever writes into it after that, and by a move away from its first read to its end.
     pub(crate) book: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -252,21 +253,23 @@ pub(crate) enum Slot {
     Arriving(Arc<TargetUnit>),
     /// It is past the boundary of a move away, and the commit has not been seen.
     Leaving(Arc<SourceUnit>),
-    /// It has moved: forward for a while (RL-151).
-    Follow(Arc<FollowRoute>),
+    /// It has moved: forward for a while, along the one route that the book has (RL-151).
+    Follow,
 }
 
 /// All slots of a host, in shards, so that lanes of different Actors do not meet at one lock.
 pub(crate) struct Slots {
     shards: Box<[RwLock<HashMap<ActorId, Slot>>]>,
     hasher: RandomState,
+    capacity: Arc<Capacity>,
 }
 
 const SHARDS: usize = 64;
 
 impl Slots {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(capacity: Arc<Capacity>) -> Self {
         Self {
+            capacity,
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
         }
@@ -305,10 +308,17 @@ impl Slots {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let (slot, result) = decide(shard.get(id).cloned());
+        let is_live = |slot: &Option<Slot>| matches!(slot, Some(Slot::Live(_)));
+        let lives = is_live(&slot);
         let old = match slot {
             Some(slot) => shard.insert(id.clone(), slot),
             None => shard.remove(id),
         };
+        match (is_live(&old), lives) {
+            (false, true) => self.capacity.came(),
+            (true, false) => self.capacity.left(),
+            _ => {}
+        }
         drop(shard);
         drop(old);
         result
@@ -322,18 +332,6 @@ impl Slots {
         })
     }
 
-    /// How many Actors live here.
-    pub(crate) fn live_len(&self) -> usize {
-        let len = |shard: &RwLock<HashMap<ActorId, Slot>>| {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            shard
-                .values()
-                .filter(|slot| matches!(slot, Slot::Live(_)))
-                .count()
-        };
-        self.shards.iter().map(len).sum()
-    }
-
     /// Every living Actor.
     pub(crate) fn all_live(&self) -> Vec<Arc<Live>> {
         let mut all = Vec::new();
@@ -341,7 +339,7 @@ impl Slots {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             all.extend(shard.values().filter_map(|slot| match slot {
                 Slot::Live(live) => Some(Arc::clone(live)),
-                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow(_) => None,
+                Slot::Arriving(_) | Slot::Leaving(_) | Slot::Follow => None,
             }));
         }
         all

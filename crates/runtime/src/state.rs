@@ -32,7 +32,7 @@ impl HostState {
         matches!(self, Self::Serving)
     }
 
-    /// How other nodes see it (D-27): what moves away is not selected any more.
+    /// How other nodes see it (EX-311, D-27): what moves away is not selected any more.
     pub(crate) const fn on_the_wire(self) -> RuntimeState {
         match self {
             Self::Preparing => RuntimeState::Preparing,
@@ -100,14 +100,18 @@ impl StateCell {
 
     /// Takes a legal step; `false` when it is none (RL-181).
     pub(crate) fn advance(&self, next: HostState) -> bool {
+        let mut before = next;
         let stepped = self.0.send_if_modified(|state| {
             let legal = state.may_become(next);
             if legal {
-                *state = next;
+                before = std::mem::replace(state, next);
             }
             legal
         });
         if stepped {
+            // RL-338: one for the state that holds, zero for the others.
+            metrics::gauge!("zlink.host.state", "state" => before.name()).set(0.0);
+            metrics::gauge!("zlink.host.state", "state" => next.name()).set(1.0);
             tracing::info!(
                 target: "spotlane::runtime::host",
                 state = next.name(),
@@ -135,6 +139,17 @@ mod tests {
         HostState::Stopped,
         HostState::Error,
     ];
+
+    /// EX-311: discovery has a word for each state, and selects only a host that serves.
+    #[test]
+    fn others_see_what_retires() {
+        use RuntimeState as Seen;
+        let seen = ALL.map(HostState::on_the_wire);
+        let (retiring, ended) = (Seen::Draining, [Seen::Stopped, Seen::Error]);
+        assert_eq!(seen[..2], [Seen::Preparing, Seen::Serving]);
+        assert_eq!(seen[2..5], [retiring; 3]);
+        assert_eq!(seen[5..], ended);
+    }
 
     /// RL-181, EX-310
     #[test]

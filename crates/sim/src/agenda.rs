@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spotlane_relocation::identity::ConnectionId;
+use spotlane_session::{ActorRoute, BindRefusal};
+use spotlane_types::count::Correlation;
 use spotlane_wire::frozen::FrozenRecord;
 
 use crate::faults::Fault;
 use crate::network::HostIndex;
-use crate::observation::{Answer, Loss, MessageId, SenderIndex};
+use crate::observation::{Answer, ClientIndex, Loss, MessageId, SenderIndex};
 use crate::workload::MovePlan;
 
 /// What travels between two hosts.
@@ -42,17 +44,46 @@ pub enum Packet {
         /// Its frames.
         frames: Vec<Bytes>,
     },
+    /// A record about a binding (commands 36, 42 to 44 and 51), as it stands on the wire.
+    Binding {
+        /// Its frames.
+        frames: Vec<Bytes>,
+    },
+    /// A request about a binding (command 38), as it stands on the wire.
+    Bind {
+        /// Its frames.
+        frames: Vec<Bytes>,
+        /// The session owner that asks.
+        owner: HostIndex,
+        /// How often it was forwarded: once at most (SB-24).
+        hops: u8,
+    },
+    /// The answer to it.
+    BindAnswer(BindReply),
+}
+
+/// The answer of an Actor's owner to command 38.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "hosts fill it in")]
+pub struct BindReply {
+    /// The request.
+    pub correlation: Correlation,
+    /// Whether it was done.
+    pub result: Result<(), BindRefusal>,
+    /// Where it was done, if the request was forwarded.
+    pub followed: Option<Box<ActorRoute>>,
 }
 
 impl Packet {
     /// How long it is on the wire, roughly.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Command { frames, .. } | Self::Notice { frames } => {
-                frames.iter().map(Bytes::len).sum()
-            }
+            Self::Command { frames, .. }
+            | Self::Notice { frames }
+            | Self::Binding { frames }
+            | Self::Bind { frames, .. } => frames.iter().map(Bytes::len).sum(),
             Self::Message { .. } => 256,
-            Self::Terminal { .. } => 64,
+            Self::Terminal { .. } | Self::BindAnswer(_) => 64,
         }
     }
 
@@ -64,7 +95,11 @@ impl Packet {
                 crate::cast::message_of(record).map(|message| (message, Loss::Cut))
             }
             // A lost answer is no lost message: the caller's own deadline ends its wait.
-            Self::Terminal { .. } | Self::Notice { .. } => None,
+            Self::Terminal { .. }
+            | Self::Notice { .. }
+            | Self::Binding { .. }
+            | Self::Bind { .. }
+            | Self::BindAnswer(_) => None,
         }
     }
 }
@@ -96,6 +131,8 @@ pub enum Event {
     Wake { at: HostIndex },
     /// A sender issues its next message.
     Issue { sender: SenderIndex, left: u32 },
+    /// A client does its next thing.
+    Client { client: ClientIndex, left: u32 },
     /// Somebody asks for a move.
     Move(MovePlan),
     /// The operation of a move is aborted.

@@ -71,6 +71,14 @@ pub struct Row {
     pub messages: u64,
     /// Those that were handled.
     pub handled: u64,
+    /// Their sessions.
+    pub sessions: u64,
+    /// Messages that a session held for a move.
+    pub held: u64,
+    /// Sessions that another one has replaced.
+    pub replaced: u64,
+    /// Pushes that reached a client.
+    pub pushes: u64,
     /// Worlds that broke a promise.
     pub broken: u64,
 }
@@ -100,6 +108,12 @@ impl Tally {
             row.messages += 1;
             row.handled += u64::from(facts.ended > 0);
         }
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let book = outcome.oracle.book();
+        row.sessions += count(book.sessions().count());
+        row.held += book.held();
+        row.replaced += book.replaced();
+        row.pushes += count(book.pushes().1);
         row.broken += u64::from(!outcome.violations.is_empty());
     }
 

@@ -1,5 +1,7 @@
 //! The names of everybody in a world, made once.
 
+mod session;
+
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -21,6 +23,11 @@ use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotRef};
 use crate::network::HostIndex;
 use crate::observation::{ActorIndex, Kind, MessageId};
 use crate::plan::Plan;
+
+pub use session::{Ended, Sender, disconnected_of, push_of, session_of, session_rid, tail_of};
+
+/// The first word of the operation of a message; its second word is the number of the message.
+const MESSAGE: u64 = 1;
 
 /// The names of hosts, Actors and types.
 #[derive(Clone, Debug)]
@@ -183,7 +190,7 @@ impl Cast {
                 source_owner_lease_generation: lease.generation(),
             },
             metadata: None,
-            operation_id: Some(OperationId::new(1, message.0)?),
+            operation_id: Some(OperationId::new(MESSAGE, message.0)?),
             operation_kind,
             reply_route,
             body,
@@ -211,9 +218,8 @@ impl Cast {
 
 /// The message in a record.
 pub fn message_of(record: &FrozenRecord) -> Option<MessageId> {
-    record
-        .operation_id
-        .map(|operation| MessageId(operation.low()))
+    let operation = record.operation_id?;
+    (operation.high() == MESSAGE).then(|| MessageId(operation.low()))
 }
 
 /// Whether the message in a record wants an answer.

@@ -1,8 +1,8 @@
 //! Deterministic simulation of whole clusters: the real machines and the real repository in seeded worlds.
 //!
-//! Test layer. A world has hosts that drive the machines of `spotlane-relocation` as the runtime does, a Location
-//! Store in memory behind its fault wrapper, a network of connections, senders, Actors with state and timers, and
-//! moves. It has no thread, no clock and no chance: everything follows from a seed, and one seed gives one trace,
+//! Test layer. A world has hosts that drive the machines of `spotlane-relocation` and `spotlane-session` as the runtime
+//! does, a Location Store in memory behind its fault wrapper, a network of connections, senders, clients with sessions,
+//! Actors with state and timers, and moves. It has no thread, no clock and no chance: everything follows from a seed, and one seed gives one trace,
 //! byte for byte.
 //!
 //! ```
@@ -19,6 +19,7 @@
 pub mod agenda;
 pub mod campaign;
 pub mod cast;
+pub mod client;
 pub mod executor;
 pub mod faults;
 pub mod host;

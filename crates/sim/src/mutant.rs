@@ -79,6 +79,34 @@ mutants! {
     IgnoreBudget = "ignore-budget" caught by "budget";
     /// The driver never tells the source that its safe point has come.
     NoSafePoint = "no-safe-point" caught by "moves-settle";
+    /// An Actor's owner takes what a retired session relays.
+    RetiredRelay = "retired-relay" caught by "one-binding";
+    /// Nobody tells a session that another one has its Actor.
+    NeverReplaced = "never-replaced" caught by "one-binding";
+    /// A session delivers every push that names one of its bindings.
+    DeliverStalePush = "deliver-stale-push" caught by "push-to-current";
+    /// A route update is carried out twice.
+    RouteTwice = "route-twice" caught by "held-once";
+    /// What was held is sent on although the connection is closed.
+    HeldAfterClose = "held-after-close" caught by "held-once";
+    /// What was held is sent on backwards.
+    HeldBackwards = "held-backwards" caught by "held-once";
+    /// A session answers that it holds before it does.
+    SealedTooEarly = "sealed-too-early" caught by "seal-holds";
+    /// A source does not give a seal back when its move fails.
+    KeepSeal = "keep-seal" caught by "seals-end";
+    /// The disconnect callback runs twice.
+    DisconnectTwice = "disconnect-twice" caught by "one-disconnect";
+    /// A disconnect notice is not sent, and counts as settled.
+    LoseNotice = "lose-notice" caught by "one-disconnect";
+    /// A relayed message goes before everything in the queue.
+    RelayOvertakes = "relay-overtakes" caught by "client-order";
+    /// A replaced session is closed as soon as its callback has ended.
+    CloseAtOnce = "close-at-once" caught by "replaced-closes";
+    /// The request behind a relay that fails is not ended.
+    ForgetFailedRelay = "forget-failed-relay" caught by "one-terminal";
+    /// A closed session is never over.
+    KeepSession = "keep-session" caught by "nothing-resident";
     /// Handlers start although the lease of the host has ended.
     IgnoreLease = "ignore-lease" caught by "no-handler-before-commit";
 }

@@ -1,5 +1,7 @@
 //! What can be seen of a world: the one stream that trace, oracle, invariants and vocabulary read.
 
+mod session;
+
 use spotlane_relocation::diagnostic::Diagnostic;
 use spotlane_relocation::source::{MoveFailure, SourceStage};
 use spotlane_relocation::target::TargetStage;
@@ -7,6 +9,10 @@ use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::RelocationId;
 
 use crate::network::HostIndex;
+
+pub use session::{
+    BindingNumber, ClientIndex, Ending, PushId, SessionIndex, SessionSight, Verdict,
+};
 
 /// An Actor of a world by its place, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +23,16 @@ pub struct ActorIndex(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a plain number")]
 pub struct SenderIndex(pub usize);
+
+/// Who issued a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "the two kinds of origin")]
+pub enum Origin {
+    /// A sender in a host.
+    Sender(SenderIndex),
+    /// A client, on one of its connections.
+    Session(SessionIndex),
+}
 
 /// Names one message of a world, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +57,8 @@ pub enum Work {
     Message(MessageId),
     /// The due tick with this number of the Actor's timer.
     Tick(u64),
+    /// `OnDisconnectActor` for this binding (SB-61).
+    Disconnected(BindingNumber),
 }
 
 /// Where an arriving message went (RL-170).
@@ -95,6 +113,18 @@ pub enum Loss {
     Removed,
     /// It reached a unit that had become unavailable after the boundary (SRC-23).
     Unavailable,
+    /// Its session did not send it on: no binding, no valid route, or closed while it was held (SB-33, SB-88).
+    NotRelayed,
+    /// The Actor's owner refused it, because its binding is not the one in force (SB-33).
+    Retired,
+}
+
+impl Loss {
+    /// Whether it may happen where nothing goes wrong: somebody said no, and the sender was told if it asked.
+    pub const fn is_refusal(self) -> bool {
+        // WR-56: what came directly to a target that then refused the move ends with it.
+        matches!(self, Self::Removed | Self::NotRelayed | Self::Retired)
+    }
 }
 
 /// Which copy of a payload is meant.
@@ -162,7 +192,7 @@ pub enum Observation {
     Issued {
         message: MessageId,
         kind: Kind,
-        sender: SenderIndex,
+        origin: Origin,
         actor: ActorIndex,
         at: HostIndex,
     },
@@ -272,6 +302,8 @@ pub enum Observation {
         at: HostIndex,
         what: Diagnostic,
     },
+    /// Something about sessions and bindings.
+    Session(SessionSight),
     /// A process died.
     Crashed { at: HostIndex },
     /// A process stands still.

@@ -3,6 +3,8 @@
 //! The oracle records and does not judge; [`crate::invariants`] do. A request without a terminal is unknown to
 //! its caller, and unknown is never taken for "did not happen".
 
+mod sessions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use spotlane_relocation::diagnostic::Diagnostic;
@@ -10,9 +12,9 @@ use spotlane_relocation::source::{MoveFailure, SourceStage};
 use spotlane_types::id::RelocationId;
 
 use crate::network::HostIndex;
-use crate::observation::{
-    ActorIndex, Answer, Kind, Loss, MessageId, Observation, SenderIndex, Work,
-};
+use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, Origin, Work};
+
+pub use sessions::{BindingFacts, PushFacts, SessionBook, SessionFacts};
 
 /// Everything known about one message.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub struct MessageFacts {
     /// Whether it wants an answer.
     pub kind: Kind,
     /// Who sent it.
-    pub sender: SenderIndex,
+    pub origin: Origin,
     /// To whom.
     pub actor: ActorIndex,
     /// From which host.
@@ -80,6 +82,7 @@ pub struct Oracle {
     handled: BTreeMap<ActorIndex, Vec<Work>>,
     crashed: BTreeSet<HostIndex>,
     disturbed: bool,
+    book: SessionBook,
 }
 
 impl Oracle {
@@ -87,6 +90,7 @@ impl Oracle {
     pub fn observe(&mut self, seen: &Observation) {
         self.observe_message(seen);
         self.observe_move(seen);
+        self.book.observe(seen);
         match seen {
             Observation::Ended { actor, work, .. } => {
                 self.handled.entry(*actor).or_default().push(*work);
@@ -125,13 +129,13 @@ impl Oracle {
             Observation::Issued {
                 message,
                 kind,
-                sender,
+                origin,
                 actor,
                 at,
             } => {
                 let facts = MessageFacts {
                     kind: *kind,
-                    sender: *sender,
+                    origin: *origin,
                     actor: *actor,
                     from: *at,
                     path: Vec::new(),
@@ -253,6 +257,11 @@ impl Oracle {
     /// What an Actor has handled, in order.
     pub fn handled(&self, actor: ActorIndex) -> &[Work] {
         self.handled.get(&actor).map_or(&[], Vec::as_slice)
+    }
+
+    /// Sessions, bindings and pushes.
+    pub const fn book(&self) -> &SessionBook {
+        &self.book
     }
 
     /// Whether the process of a host has died.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use spotlane_location::lease::LeaseSettings;
 use spotlane_relocation::settings::RelocationSettings;
+use spotlane_session::SessionTimes;
 
+use crate::client::{self, ClientPlan, SESSION_TIMES};
 use crate::faults::{self, Climate, Fault, Scope};
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, SenderIndex};
+use crate::observation::{ActorIndex, ClientIndex, SenderIndex};
 use crate::random::Random;
 use crate::workload::{self, ActorPlan, MovePlan, SenderPlan};
 
@@ -26,12 +28,16 @@ pub struct Plan {
     pub actors: Vec<ActorPlan>,
     /// The senders.
     pub senders: Vec<SenderPlan>,
+    /// The clients; without any, a world is as it was before there were sessions.
+    pub clients: Vec<ClientPlan>,
     /// The moves, by time.
     pub moves: Vec<(Duration, MovePlan)>,
     /// The faults, by time.
     pub faults: Vec<(Duration, Fault)>,
     /// The times and sizes of every host.
     pub settings: RelocationSettings,
+    /// The times of every session.
+    pub session_times: SessionTimes,
     /// The lease of every host.
     pub lease: LeaseSettings,
     /// How long a caller waits for its terminal.
@@ -79,6 +85,7 @@ fn settings(random: &mut Random) -> Result<RelocationSettings> {
     };
     Ok(RelocationSettings::builder()
         .cutover_wait(CUTOVER_WAIT)
+        .seal_timeout(SESSION_TIMES.seal_timeout)
         .restore_validity(RESTORE_VALIDITY)
         .follow_duration(FOLLOW_DURATION)
         .polling_interval(POLLING_INTERVAL)
@@ -103,11 +110,16 @@ impl Plan {
     pub fn with_climate(seed: u64, climate: Climate) -> Result<Self> {
         let root = Random::new(seed);
         let mut random = root.fork("plan");
-        let hosts = usize::try_from(random.between(3, 4))?;
-        let actors = workload::actors(&mut root.fork("actors"), hosts);
+        let servers = usize::try_from(random.between(3, 4))?;
+        let actors = workload::actors(&mut root.fork("actors"), servers);
         let busy = Duration::from_millis(random.between(400, 900));
-        let senders = workload::senders(&mut root.fork("senders"), hosts, &actors);
-        let moves = workload::moves(&mut root.fork("moves"), hosts, &actors, busy);
+        let senders = workload::senders(&mut root.fork("senders"), servers, &actors);
+        let moves = workload::moves(&mut root.fork("moves"), servers, &actors, busy);
+        // Sometimes a host more, which holds connections and never an Actor.
+        let gates = usize::from(root.fork("gates").percent(50));
+        let mut draws = root.fork("clients");
+        let clients = client::clients(&mut draws, climate, servers + gates, actors.len());
+        let hosts = servers + if clients.is_empty() { 0 } else { gates };
         let scope = Scope {
             hosts,
             actors: actors.len(),
@@ -122,9 +134,11 @@ impl Plan {
             hosts,
             actors,
             senders,
+            clients,
             moves,
             faults,
             settings: settings(&mut root.fork("settings"))?,
+            session_times: SESSION_TIMES,
             lease: lease_settings()?,
             // Where nothing may be lost, nobody gives up either.
             request_timeout: if climate.is_gentle() {
@@ -147,6 +161,11 @@ impl Plan {
     /// All Actors.
     pub fn actor_indices(&self) -> impl Iterator<Item = ActorIndex> + use<> {
         (0..self.actors.len()).map(ActorIndex)
+    }
+
+    /// All clients.
+    pub fn client_indices(&self) -> impl Iterator<Item = ClientIndex> + use<> {
+        (0..self.clients.len()).map(ClientIndex)
     }
 
     /// All senders.

@@ -56,6 +56,7 @@ impl Scenario {
             sender(SENDER, Addressing::OldAddress),
             sender(SOURCE, Addressing::OldAddress),
         ];
+        plan.clients.clear();
         plan.faults.clear();
         plan.moves = vec![(Duration::from_millis(50), move_to(TARGET))];
         plan.settings = settings(256, 1_000)?;

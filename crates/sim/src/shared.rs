@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_store_memory::MemoryStore;
+use spotlane_types::count::Correlation;
+use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::time::Monotonic;
 
 use crate::agenda::{Agenda, Event, Packet};
 use crate::cast::Cast;
+use crate::client::ClientState;
 use crate::executor::Handle;
 use crate::faults::Outage;
 use crate::host::StoreAnswer;
 use crate::mutant::Mutant;
 use crate::network::{HostIndex, Network};
-use crate::observation::{Answer, Kind, Loss, MessageId, Observation};
+use crate::observation::{
+    Answer, Kind, Loss, MessageId, Observation, PushId, SessionIndex, SessionSight,
+};
 use crate::plan::Plan;
 use crate::random::Random;
 
@@ -71,6 +76,15 @@ pub struct Shared {
     pub mailbox: Mailbox,
     /// Whether timers of Actors still run.
     pub timers_run: bool,
+    /// Where every client is.
+    pub clients: Vec<ClientState>,
+    /// Draws for sessions and pushes: a world without clients makes none.
+    pub session_random: Random,
+    /// The lease of every host, as the descriptors of all hosts say.
+    pub leases: Vec<OwnerLeaseGeneration>,
+    next_session: u64,
+    next_push: u64,
+    next_correlation: u64,
     next_message: u64,
     next_move: u64,
     seen: Vec<Observation>,
@@ -86,6 +100,10 @@ impl Shared {
         memory: MemoryStore,
     ) -> Self {
         let root = Random::new(plan.seed);
+        let clients = plan
+            .client_indices()
+            .map(|client| ClientState::new(root.fork(&format!("client {}", client.0))))
+            .collect();
         Self {
             plan,
             cast,
@@ -97,6 +115,12 @@ impl Shared {
             random: root.fork("hosts"),
             mailbox: Mailbox::default(),
             timers_run: true,
+            clients,
+            session_random: root.fork("sessions"),
+            leases: Vec::new(),
+            next_session: 1,
+            next_push: 1,
+            next_correlation: 1,
             next_message: 1,
             next_move: 1,
             seen: Vec::new(),
@@ -123,6 +147,11 @@ impl Shared {
         self.seen.push(seen);
     }
 
+    /// Notes something about sessions and bindings.
+    pub fn sight(&mut self, seen: SessionSight) {
+        self.see(Observation::Session(seen));
+    }
+
     /// Notes that a message is gone; a request is answered separately.
     pub fn lose(&mut self, message: MessageId, loss: Loss) {
         self.see(Observation::Lost { message, loss });
@@ -138,6 +167,27 @@ impl Shared {
         let id = MessageId(self.next_message);
         self.next_message = self.next_message.saturating_add(1);
         id
+    }
+
+    /// A number for a new connection of a client.
+    pub fn session_index(&mut self) -> SessionIndex {
+        let session = SessionIndex(self.next_session);
+        self.next_session = self.next_session.saturating_add(1);
+        session
+    }
+
+    /// A number for a new push.
+    pub fn push_id(&mut self) -> PushId {
+        let push = PushId(self.next_push);
+        self.next_push = self.next_push.saturating_add(1);
+        push
+    }
+
+    /// A number for a new request about a binding.
+    pub fn correlation(&mut self) -> Correlation {
+        let number = self.next_correlation;
+        self.next_correlation = number.saturating_add(1);
+        Correlation::new(number).unwrap_or(Correlation::MIN)
     }
 
     /// A number for a new move.

@@ -1,5 +1,7 @@
 //! A world: hosts, store and network under one clock, run from its seed to its end.
 
+mod clients;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use crate::cast::Cast;
 use crate::executor::{Executor, Owner};
 use crate::faults::{Fault, Lost, Outage};
 use crate::host::lane::{ActorState, Lane, Timer};
-use crate::host::{Host, HostEvent, Life, route_of, steady};
+use crate::host::{Host, HostEvent, Life, route_of, steady, unbound};
 use crate::invariants::{self, Invariant, Lease, OwnerRow, View, Violation};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
@@ -143,6 +145,7 @@ impl World {
             let offset = Duration::from_secs(root.clone().between(0, 9_000));
             let time = HostTime::new(self.shared.handle.clone(), offset, root.fork("pauses"));
             let held = self.found_host(index, &time)?;
+            self.shared.leases.push(held.lease().generation());
             let host = Host::new(index, &self.shared, time, held)?;
             self.hosts.push(host);
         }
@@ -186,8 +189,9 @@ impl World {
                     next_millis: period_millis,
                 }
             });
+            let binding = unbound(&route)?;
             let host = self.hosts.get_mut(home.0).context("a host of this plan")?;
-            host.adopt(actor, Lane::new(route, state, timer));
+            host.adopt(actor, Lane::new(route, state, timer, binding));
         }
         Ok(())
     }
@@ -225,6 +229,7 @@ impl World {
                 self.shared.agenda.add(sender_plan.begins, event);
             }
         }
+        self.plan_clients();
         for (at, move_plan) in &plan.moves {
             self.shared.agenda.add(*at, Event::Move(*move_plan));
         }
@@ -346,6 +351,7 @@ impl World {
             Event::Reconnect { a, b } => self.connect(a, b),
             Event::Wake { at } => self.tell(at, HostEvent::Wake),
             Event::Issue { sender, left } => self.issue(sender, left),
+            Event::Client { client, left } => self.client_step(client, left),
             Event::Move(plan) => self.move_actor(plan),
             Event::AbortMove(plan) => {
                 for host in self.shared.plan.host_indices() {
@@ -428,6 +434,7 @@ impl World {
     fn bury(&mut self, host: HostIndex) {
         self.executor.kill(Owner::Process(host.0));
         self.shared.see(Observation::Crashed { at: host });
+        self.cut_clients_off(host);
         let unread = self.hosts.get_mut(host.0).map(Host::take_unread);
         for message in unread.unwrap_or_default() {
             self.shared.lose(message, Loss::Crash);

@@ -49,6 +49,7 @@ pub mod descriptor;
 pub mod durable;
 mod error;
 mod frame_buffer;
+mod frame_slice;
 pub mod frozen;
 #[cfg(feature = "serde")]
 #[expect(
@@ -77,6 +78,7 @@ mod writer;
 
 pub use command::{Command, PayloadRule, ViewCommand};
 pub use error::{DecodeError, EncodeError, ErrorKind};
-pub use frame_buffer::{Frame, FrameBuffer};
-pub use record::{Record, decode_command, encode_command, view_command};
+pub use frame_buffer::{Frame, FrameBuffer, FramePart};
+pub use frame_slice::FrameSlice;
+pub use record::{Record, decode_command, decode_command_slices, encode_command, view_command};
 pub use standalone::{Standalone, decode, encode};

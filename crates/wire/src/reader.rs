@@ -6,6 +6,7 @@ use spotlane_types::kind::MeshOperationKind;
 use spotlane_types::text::Borrowed;
 
 use crate::error::{DecodeError, ErrorKind, Reason};
+use crate::frame_slice::FrameSlice;
 use crate::width::wide;
 
 /// What reading a value gives.
@@ -14,7 +15,7 @@ pub type Read<T> = Result<T, DecodeError>;
 /// A cursor over one frame or standalone value. Its only end is the end of the input.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    input: &'a Bytes,
+    input: FrameSlice<'a>,
     rest: &'a [u8],
     /// The flags of the record, for fields that are there only with a flag.
     flags: u8,
@@ -34,10 +35,11 @@ pub(crate) struct Part {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(input: &'a Bytes) -> Self {
+    pub(crate) fn new(input: impl Into<FrameSlice<'a>>) -> Self {
+        let input = input.into();
         Self {
             input,
-            rest: input,
+            rest: input.as_bytes(),
             flags: 0,
             pending: MeshOperationKind::None,
         }
@@ -45,8 +47,9 @@ impl<'a> Reader<'a> {
 
     /// A cursor behind the header of frame 0.
     #[inline]
-    pub(crate) fn of_body(frame: &'a Bytes, flags: u8, pending: MeshOperationKind) -> Self {
-        let rest = frame.get(crate::record::HEADER_BYTES..).unwrap_or_default();
+    pub(crate) fn of_body(frame: FrameSlice<'a>, flags: u8, pending: MeshOperationKind) -> Self {
+        let body = frame.as_bytes().get(crate::record::HEADER_BYTES..);
+        let rest = body.unwrap_or_default();
         Self {
             input: frame,
             rest,
@@ -67,7 +70,8 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn offset(&self) -> usize {
-        self.input.len().saturating_sub(self.rest.len())
+        let whole = self.input.as_bytes().len();
+        whole.saturating_sub(self.rest.len())
     }
 
     #[inline]
@@ -180,17 +184,17 @@ impl<'a> Reader<'a> {
     /// A slice of the input, not a copy (WR-7). `at` is where the field began.
     #[inline]
     pub(crate) fn slice(&mut self, at: usize, len: usize) -> Read<Bytes> {
-        let Some(tail) = self.rest.get(len..) else {
-            return Err(self.truncated(at, len));
-        };
-        let start = self.offset();
-        self.rest = tail;
-        Ok(self.input.slice(start..self.offset()))
+        let (frame, part) = self.part_of_frame(at, len)?;
+        Ok(frame.share(part))
     }
 
     /// The next `len` bytes and the frame they lie in. `at` is where the field began.
     #[inline]
-    pub(crate) fn part_of_frame(&mut self, at: usize, len: usize) -> Read<(&'a Bytes, &'a [u8])> {
+    pub(crate) fn part_of_frame(
+        &mut self,
+        at: usize,
+        len: usize,
+    ) -> Read<(FrameSlice<'a>, &'a [u8])> {
         let rest: &'a [u8] = self.rest;
         let Some((part, tail)) = rest.split_at_checked(len) else {
             return Err(self.truncated(at, len));
@@ -201,13 +205,13 @@ impl<'a> Reader<'a> {
 
     /// The bytes of the input from `start` to the cursor.
     pub(crate) fn bytes_since(&self, start: usize) -> &'a [u8] {
-        let input: &'a Bytes = self.input;
+        let input = self.input.as_bytes();
         input.get(start..self.offset()).unwrap_or_default()
     }
 
     /// The part of the input from `start` to the cursor, as a slice.
     pub(crate) fn since(&self, start: usize) -> Bytes {
-        self.input.slice(start..self.offset())
+        self.input.share(self.bytes_since(start))
     }
 
     /// Passes over `len` bytes. `at` is where the field began.

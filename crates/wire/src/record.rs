@@ -26,6 +26,7 @@ use crate::command::{
 };
 use crate::error::{DecodeError, EncodeError, ErrorKind, Reason};
 use crate::frame_buffer::FrameBuffer;
+use crate::frame_slice::{FrameSlice, with_slices};
 #[cfg(feature = "serde")]
 use crate::json::{self, JsonError, Node};
 use crate::layout::Layout;
@@ -59,7 +60,7 @@ pub(crate) fn frame_count(expected: usize, actual: usize) -> DecodeError {
 }
 
 #[cold]
-fn bad_header(frame: &Bytes) -> DecodeError {
+fn bad_header(frame: &[u8]) -> DecodeError {
     let expected = [
         (0, MAGIC[0], "magic"),
         (1, MAGIC[1], "magic"),
@@ -84,7 +85,7 @@ fn bad_header(frame: &Bytes) -> DecodeError {
     short_header(frame, field).of_record(ANY_RECORD, 0)
 }
 
-fn short_header(frame: &Bytes, field: &'static str) -> DecodeError {
+fn short_header(frame: &[u8], field: &'static str) -> DecodeError {
     let missing = HEADER_BYTES.saturating_sub(frame.len());
     DecodeError::new(
         ErrorKind::TruncatedField,
@@ -95,7 +96,7 @@ fn short_header(frame: &Bytes, field: &'static str) -> DecodeError {
 }
 
 #[inline]
-fn read_header(frame: &Bytes) -> Read<Header> {
+fn read_header(frame: &[u8]) -> Read<Header> {
     match frame.first_chunk::<HEADER_BYTES>() {
         Some([b'Z', b'M', MAJOR, command, flags]) => Ok(Header {
             command: *command,
@@ -107,7 +108,7 @@ fn read_header(frame: &Bytes) -> Read<Header> {
 
 /// WR-1, WR-2: flags and number of frames against what the command allows.
 #[inline]
-fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
+fn judge<'a, C: Command>(frames: &[FrameSlice<'a>], flags: u8) -> Read<Frames<'a>> {
     let pair = flags & (BOUND_SESSION | SOURCE_SPOT_ID);
     if flags & !C::FLAGS != 0 || (pair != 0 && pair != (BOUND_SESSION | SOURCE_SPOT_ID)) {
         let reason = Reason::Text("a flag that the command does not list, or half of a pair");
@@ -120,11 +121,11 @@ fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
         let (metadata, rest) = rest
             .split_first()
             .ok_or_else(|| frame_count(2, frames.len()))?;
-        (Some(metadata), rest)
+        (Some(*metadata), rest)
     };
     let payload = match (C::PAYLOAD, rest) {
         (PayloadRule::Forbidden | PayloadRule::Optional, []) => None,
-        (PayloadRule::Required | PayloadRule::Optional, [payload]) => Some(payload),
+        (PayloadRule::Required | PayloadRule::Optional, [payload]) => Some(*payload),
         (rule, _) => {
             let head = 1_usize.saturating_add(usize::from(metadata.is_some()));
             let most = head.saturating_add(usize::from(rule != PayloadRule::Forbidden));
@@ -132,14 +133,18 @@ fn judge<C: Command>(frames: &[Bytes], flags: u8) -> Read<Frames<'_>> {
         }
     };
     Ok(Frames {
-        body,
+        body: *body,
         metadata,
         payload,
     })
 }
 
 #[inline(always)]
-fn read_command<C: Command>(frames: &[Bytes], flags: u8, pending: MeshOperationKind) -> Read<C> {
+fn read_command<C: Command>(
+    frames: &[FrameSlice<'_>],
+    flags: u8,
+    pending: MeshOperationKind,
+) -> Read<C> {
     let frames = judge::<C>(frames, flags)?;
     let mut r = Reader::of_body(frames.body, flags, pending);
     C::read(&mut r, &frames)
@@ -167,14 +172,14 @@ fn read_command<C: Command>(frames: &[Bytes], flags: u8, pending: MeshOperationK
 /// ```
 #[inline]
 pub fn view_command<C: ViewCommand>(frames: &[Bytes]) -> Result<C::View<'_>, DecodeError> {
-    match read_view::<C>(frames) {
+    match with_slices(frames, read_view::<C>) {
         Ok(view) => Ok(view),
         Err(error) => Err(named::<C>(error)),
     }
 }
 
 #[inline]
-fn read_view<C: ViewCommand>(frames: &[Bytes]) -> Read<C::View<'_>> {
+fn read_view<'a, C: ViewCommand>(frames: &[FrameSlice<'a>]) -> Read<C::View<'a>> {
     let header = expect_command::<C>(frames)?;
     let frames = judge::<C>(frames, header.flags)?;
     let mut r = Reader::of_body(frames.body, header.flags, MeshOperationKind::None);
@@ -200,6 +205,17 @@ pub fn decode_command<C: Command>(
     frames: &[Bytes],
     pending: MeshOperationKind,
 ) -> Result<C, DecodeError> {
+    with_slices(frames, |frames| decode_command_slices(frames, pending))
+}
+
+/// As [`decode_command`], of frames that lie in a larger buffer.
+///
+/// # Errors
+/// As [`decode_command`].
+pub fn decode_command_slices<C: Command>(
+    frames: &[FrameSlice<'_>],
+    pending: MeshOperationKind,
+) -> Result<C, DecodeError> {
     let header = expect_command::<C>(frames)?;
     match read_command(frames, header.flags, pending) {
         Ok(command) => Ok(command),
@@ -208,7 +224,7 @@ pub fn decode_command<C: Command>(
 }
 
 #[inline]
-fn expect_command<C: Command>(frames: &[Bytes]) -> Read<Header> {
+fn expect_command<C: Command>(frames: &[FrameSlice<'_>]) -> Read<Header> {
     let header = first_header(frames)?;
     if header.command != C::ID {
         return Err(other_command::<C>(header.command));
@@ -228,9 +244,9 @@ fn other_command<C: Command>(command: u8) -> DecodeError {
 }
 
 #[inline]
-fn first_header(frames: &[Bytes]) -> Read<Header> {
+fn first_header(frames: &[FrameSlice<'_>]) -> Read<Header> {
     match frames.first() {
-        Some(frame) => read_header(frame),
+        Some(frame) => read_header(frame.as_bytes()),
         None => Err(frame_count(1, 0).of_record(ANY_RECORD, 0)),
     }
 }
@@ -267,7 +283,7 @@ fn write_frame(
     out: &mut FrameBuffer,
     write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
-    let start = out.end();
+    let start = out.next_start();
     let mut w = Writer::split(out.buf(), start);
     write(&mut w)?;
     let (end, payload) = w.into_tail();
@@ -313,6 +329,17 @@ macro_rules! records {
             /// says what, where and which of the six kinds (WR-5).
             pub fn decode(
                 frames: &[Bytes],
+                pending: MeshOperationKind,
+            ) -> Result<Self, DecodeError> {
+                with_slices(frames, |frames| Self::decode_slices(frames, pending))
+            }
+
+            /// As [`Self::decode`], of frames that lie in a larger buffer.
+            ///
+            /// # Errors
+            /// As [`Self::decode`].
+            pub fn decode_slices(
+                frames: &[FrameSlice<'_>],
                 pending: MeshOperationKind,
             ) -> Result<Self, DecodeError> {
                 let Header { command, flags } = first_header(frames)?;

@@ -8,6 +8,7 @@ use spotlane_types::id::{ContentType, PacketName};
 use spotlane_types::text::Borrowed;
 
 use crate::blob::PayloadBytes;
+use crate::frame_slice::FrameSlice;
 use crate::layout::{field_view, read_version};
 use crate::payload::{ApplicationPayload, MetadataFrame};
 use crate::reader::{Read, Reader};
@@ -44,7 +45,7 @@ pub struct PayloadView<'a> {
 /// A payload inside its frame.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadSlice<'a> {
-    frame: &'a Bytes,
+    frame: FrameSlice<'a>,
     payload: &'a [u8],
 }
 
@@ -56,7 +57,7 @@ impl<'a> PayloadSlice<'a> {
 
     /// The payload as a slice of its frame: not a copy (WR-7).
     pub fn to_bytes(&self) -> Bytes {
-        self.frame.slice_ref(self.payload)
+        self.frame.share(self.payload)
     }
 }
 
@@ -112,11 +113,11 @@ impl PayloadView<'_> {
 
 /// A metadata frame, where it lies.
 #[derive(Clone, Copy, Debug)]
-pub struct MetadataView<'a>(&'a Bytes);
+pub struct MetadataView<'a>(FrameSlice<'a>);
 
 impl<'a> MetadataView<'a> {
     /// Checks a whole frame.
-    pub(crate) fn of_frame(frame: &'a Bytes) -> Read<Self> {
+    pub(crate) fn of_frame(frame: FrameSlice<'a>) -> Read<Self> {
         let mut r = Reader::new(frame);
         MetadataFrame::check(&mut r)?;
         r.finish()?;
@@ -124,12 +125,12 @@ impl<'a> MetadataView<'a> {
     }
 
     /// The encoded frame.
-    pub const fn as_bytes(&self) -> &'a Bytes {
-        self.0
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0.as_bytes()
     }
 
     /// The frame as a value of its own, which shares the bytes.
     pub fn to_frame(&self) -> MetadataFrame {
-        MetadataFrame::from_checked(self.0.clone())
+        MetadataFrame::from_checked(self.0.share(self.0.as_bytes()))
     }
 }

@@ -203,7 +203,12 @@ impl World {
     /// How often the actor has moved that has moved least.
     pub(crate) fn fewest_moves(&self) -> u64 {
         let completed = |journey: &Journey| journey.completed.load(Ordering::Acquire);
-        self.journeys.iter().map(completed).min().unwrap_or(0).into()
+        self.journeys
+            .iter()
+            .map(completed)
+            .min()
+            .unwrap_or(0)
+            .into()
     }
 
     /// What the store is.

@@ -10,6 +10,8 @@
 mod cluster;
 mod common;
 mod demo;
+mod judge;
 mod kills;
 mod program;
+mod seals;
 mod sessions;

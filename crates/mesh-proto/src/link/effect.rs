@@ -10,7 +10,7 @@ use super::class::Class;
 use super::event::ConnectionToken;
 use crate::admission::{AdmissionEnd, AdmissionIgnored};
 use crate::pending::{NotTaken, SubmitId, Unmatched};
-use crate::zmp::{ConnectionEnd, Dropped, Lane, Parts, Sequence};
+use crate::zmp::{ConnectionEnd, Dropped, FlowState, Lane, Parts, Sequence};
 
 /// What the driver must do, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub enum LinkEffect {
     Close(Lane),
     /// Both lanes are ready; records can come (TR-25).
     PairReady(ConnectionToken),
+    /// The peer takes no new messages from the next message boundary on, or takes them again (TR-46).
+    /// Records of the link itself go on.
+    PeerFlow(FlowState),
     /// The peer is admitted; submits are taken from now on.
     Admitted(Box<RouteMeshAdmission>),
     /// The admitted peer has changed.
@@ -75,7 +78,7 @@ pub enum LinkEffect {
     Ended(EndReason),
 }
 
-/// How a request ended.
+/// How a request ended; told by its type alone (EX-276).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -176,6 +179,9 @@ pub enum EndReason {
     /// The lanes name different peers (TR-24).
     #[error("the lanes name different identities")]
     OtherIdentity,
+    /// The lanes speak different editions (TR-3).
+    #[error("the lanes speak different editions")]
+    MixedEditions,
     /// The admission failed.
     #[error(transparent)]
     Admission(AdmissionEnd),
@@ -224,7 +230,8 @@ impl EndReason {
                 | ConnectionEnd::Overlong
                 | ConnectionEnd::Closed(_) => Redial::Again,
             },
-            Self::Admission(AdmissionEnd::NotRequired)
+            Self::MixedEditions
+            | Self::Admission(AdmissionEnd::NotRequired)
             | Self::Superseded
             | Self::Outlived
             | Self::Shutdown => Redial::Stop,

@@ -11,11 +11,12 @@ use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
+use super::hold::HeldBudget;
 use crate::admission::Terms;
 use crate::bound::PENDING_MAX;
 use crate::pending::SubmitId;
 use crate::zmp::{
-    Accepts, Connection, ConnectionEffect, ConnectionSettings, Edition, Lane, Message, PairKey,
+    Accepts, Connection, ConnectionEffect, ConnectionSettings, FlowState, Lane, Opening, PairKey,
     PeerReady, Sequence,
 };
 
@@ -23,9 +24,9 @@ use crate::zmp::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LinkSettings {
-    /// The edition that both sides speak (TR-1).
-    pub edition: Edition,
-    /// The largest frame that we take (TR-54).
+    /// The editions that we speak (TR-1).
+    pub opening: Opening,
+    /// The largest frame that we take, and in E2 the largest message (TR-54).
     pub receive_limit: Option<NonZeroU64>,
     /// Whom we are and whom we admit.
     pub terms: Terms,
@@ -33,24 +34,27 @@ pub struct LinkSettings {
     pub first_probe: ProbeId,
     /// How many requests may wait for a reply.
     pub pending_max: usize,
+    /// What is left for records that come before admission; one for all links of a node (TR-80).
+    pub held: HeldBudget,
 }
 
 impl LinkSettings {
     /// The settings of a mesh node.
-    pub const fn new(terms: Terms, first_probe: ProbeId) -> Self {
+    pub fn new(terms: Terms, first_probe: ProbeId) -> Self {
         Self {
-            edition: Edition::E1,
+            opening: Opening::default(),
             receive_limit: None,
             terms,
             first_probe,
             pending_max: PENDING_MAX,
+            held: HeldBudget::default(),
         }
     }
 
     /// The settings of each of its connections; an acceptor needs them before it has a link.
     pub fn connection(&self) -> ConnectionSettings {
         ConnectionSettings {
-            edition: self.edition,
+            opening: self.opening,
             id: self.terms.own_id.clone(),
             receive_limit: self.receive_limit,
             accepts: Accepts::Routers,
@@ -86,8 +90,8 @@ pub struct AcceptedLane {
     pub connection: Connection,
     /// What the peer said.
     pub ready: PeerReady,
-    /// Messages that came in the same segment as its READY (TR-6).
-    pub early: Vec<Message>,
+    /// What came in the same segment as its READY (TR-6).
+    pub early: Vec<ConnectionEffect>,
 }
 
 /// Something to send.
@@ -146,6 +150,9 @@ pub enum LinkEvent {
     },
     /// The caller of a request gives it up.
     Cancel(SubmitId),
+    /// The host takes no new records, or takes them again: the peer is told, if its edition has a way
+    /// to (TR-46).
+    Flow(FlowState),
     /// Our own descriptor has changed (TR-77).
     Describe(Box<RouteMeshAdmission>),
     /// Another link of the same peer is used instead (TR-74).

@@ -12,12 +12,17 @@
 mod class;
 mod effect;
 mod event;
+mod gate;
 mod hold;
 mod lanes;
 mod receive;
 mod submit;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_e2;
+
+use core::num::NonZeroU64;
 
 use spotlane_types::id::NodeRid;
 use spotlane_types::time::Monotonic;
@@ -27,14 +32,19 @@ use spotlane_wire::command::liveness::LivenessProbe;
 pub use class::{Class, Question, class_of, question_of};
 pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
-pub use receive::{ordinary, reply_outcome};
+pub use gate::{Gate, GateBuffer, Gates};
+pub use hold::HeldBudget;
+pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_outcome_whole};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
 use crate::bound::HANDSHAKE_TIMEOUT;
 use crate::liveness::{Liveness, Turn};
 use crate::machine::Machine;
 use crate::pending::Pending;
-use crate::zmp::{Connection, ConnectionEffect, Lane, PairKey, PeerReady};
+use crate::zmp::{
+    Connection, ConnectionEffect, Edition, Flow, FlowState, Lane, PairKey, Parts, PeerReady,
+    flow_frame, record_buffer,
+};
 use hold::Hold;
 use lanes::Lanes;
 
@@ -44,6 +54,8 @@ pub struct Link {
     settings: LinkSettings,
     side: Side,
     key: PairKey,
+    /// That of the first lane that is ready; nothing is sent before.
+    edition: Edition,
     lanes: Lanes,
     stage: Stage,
     frames: FrameBuffer,
@@ -56,7 +68,7 @@ enum Stage {
     Ended,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Opening {
     /// The lane that is ready first, and what its peer said.
     first: Option<PeerReady>,
@@ -75,13 +87,15 @@ struct Up {
     used: Used,
     pending: Pending,
     held: Hold,
+    /// The epoch of the last flow state that we sent; 0 before the first one.
+    flow_epoch: u64,
 }
 
 /// What the peer takes on each lane (TR-17).
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    application: Option<core::num::NonZeroU64>,
-    completion: Option<core::num::NonZeroU64>,
+    application: Option<NonZeroU64>,
+    completion: Option<NonZeroU64>,
 }
 
 /// Whether the peer has acknowledged a probe.
@@ -108,26 +122,35 @@ impl Link {
         Self::start(settings, Side::Dialler, key, Lanes::dialled())
     }
 
-    /// Starts a link with the first connection of a pair that a peer opened.
+    /// Starts a link with the first connection of a pair that a peer opened. `unnamed` names the pair
+    /// where its edition does not: no other link of the node has it.
     pub fn accept(
         settings: LinkSettings,
+        unnamed: PairKey,
         first: AcceptedLane,
         now: Monotonic,
         out: &mut Effects,
     ) -> Self {
-        let mut link = Self::start(settings, Side::Acceptor, first.ready.key, Lanes::accepted());
+        let key = first.ready.key.unwrap_or(unnamed);
+        let mut link = Self::start(settings, Side::Acceptor, key, Lanes::accepted());
         link.join(now, first, out);
         link
     }
 
     fn start(settings: LinkSettings, side: Side, key: PairKey, lanes: Lanes) -> Self {
+        let held = Hold::new(settings.held.clone());
         Self {
             settings,
             side,
             key,
+            edition: Edition::default(),
             lanes,
-            stage: Stage::Opening(Opening::default()),
-            frames: FrameBuffer::default(),
+            stage: Stage::Opening(Opening {
+                first: None,
+                sister_by: None,
+                held,
+            }),
+            frames: record_buffer(),
         }
     }
 
@@ -142,6 +165,11 @@ impl Link {
     /// Which side opened it.
     pub const fn side(&self) -> Side {
         self.side
+    }
+
+    /// The edition that it speaks; known when its pair is ready.
+    pub const fn edition(&self) -> Edition {
+        self.edition
     }
 
     /// Whether it is over.
@@ -172,8 +200,7 @@ impl Link {
             out.push(LinkEffect::Ignored(Ignored::LateLane(name)));
             return;
         }
-        let early = lane.early.into_iter().map(ConnectionEffect::Message);
-        let effects = core::iter::once(ConnectionEffect::Ready(lane.ready)).chain(early);
+        let effects = core::iter::once(ConnectionEffect::Ready(lane.ready)).chain(lane.early);
         self.run(now, name, effects.collect(), out);
     }
 
@@ -192,13 +219,11 @@ impl Link {
             }
             match effect {
                 ConnectionEffect::Write(bytes) => {
-                    out.push(LinkEffect::Write(
-                        lane,
-                        crate::zmp::Parts::of_control(bytes),
-                    ));
+                    out.push(LinkEffect::Write(lane, Parts::of_control(bytes)));
                 }
                 ConnectionEffect::Ready(ready) => self.lane_ready(now, ready, out),
                 ConnectionEffect::Message(message) => self.message(now, lane, message, out),
+                ConnectionEffect::Flow(state) => out.push(LinkEffect::PeerFlow(state)),
                 ConnectionEffect::Dropped(dropped) => {
                     out.push(LinkEffect::Ignored(Ignored::Connection(lane, dropped)));
                 }
@@ -215,9 +240,13 @@ impl Link {
         };
         let Some(first) = opening.first.take() else {
             opening.sister_by = Some(now.after(HANDSHAKE_TIMEOUT));
+            self.edition = ready.edition();
             opening.first = Some(ready);
             return;
         };
+        if first.edition() != ready.edition() {
+            return self.end(EndReason::MixedEditions, out);
+        }
         if first.id != ready.id || first.key != ready.key {
             return self.end(EndReason::OtherIdentity, out);
         }
@@ -245,9 +274,29 @@ impl Link {
             responsive: Responsive::NotYet,
             used: Used::Yes,
             pending: Pending::new(self.settings.pending_max),
-            held: Hold::default(),
+            held: Hold::new(self.settings.held.clone()),
+            flow_epoch: 0,
         }));
+        // TR-46: said anew on each generation; a new link has nothing that its host would not take.
+        self.flow(FlowState::Running, out);
         self.admission(now, AdmissionEvent::PairReady, out);
+    }
+
+    /// Tells the peer whether we take new messages. E1 has no frame for it: there the socket that is
+    /// not read says it.
+    fn flow(&mut self, state: FlowState, out: &mut Effects) {
+        let (Stage::Up(up), Edition::E2) = (&mut self.stage, self.edition) else {
+            return;
+        };
+        up.flow_epoch = up.flow_epoch.saturating_add(1);
+        let Some(epoch) = NonZeroU64::new(up.flow_epoch) else {
+            return;
+        };
+        let frame = flow_frame(Flow { state, epoch });
+        out.push(LinkEffect::Write(
+            Lane::Completion,
+            Parts::of_control(frame),
+        ));
     }
 
     /// Gives an event to the admission and carries out what it asks for.
@@ -364,6 +413,7 @@ impl Machine for Link {
             LinkEvent::Submit(submit) => self.submit(*submit, out),
             LinkEvent::Answer { sequence, reply } => self.answer(sequence, *reply, out),
             LinkEvent::Cancel(id) => self.cancel(id, out),
+            LinkEvent::Flow(state) => self.flow(state, out),
             LinkEvent::Describe(own) => {
                 self.settings.terms.own = (*own).clone();
                 self.admission(now, AdmissionEvent::Describe(own), out);

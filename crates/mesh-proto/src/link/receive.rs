@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_types::time::Monotonic;
-use spotlane_wire::Record;
 use spotlane_wire::command::Command as _;
 use spotlane_wire::command::admission::{Admit, Hello, Reject, Update};
 use spotlane_wire::command::liveness::{LivenessAck, LivenessProbe};
 use spotlane_wire::command::reply::Reply;
+use spotlane_wire::{FrameSlice, Record};
 
 use super::class::{Class, class_of, command_of};
 use super::effect::{EndReason, Ignored, LinkEffect, Outcome};
@@ -16,7 +16,9 @@ use super::{Effects, Link, Responsive, Stage, Used};
 use crate::admission::{AdmissionEvent, Offered};
 use crate::liveness::Acknowledged;
 use crate::pending::{Request, Unmatched};
-use crate::zmp::{Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence};
+use crate::zmp::{
+    Connection, ConnectionEffect, ConnectionEvent, Lane, Message, NotCommon, Sequence, Whole,
+};
 
 /// How a record was wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +53,54 @@ pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message>
     let Ok(record) = Record::decode(frames, MeshOperationKind::None) else {
         return Err(message);
     };
-    match (class_of(&record), sequence) {
-        (Class::OneWay | Class::Relocation, None) | (Class::Request, Some(_)) => {
-            Ok((record, sequence))
-        }
+    if is_ordinary(&record, sequence) {
+        Ok((record, sequence))
+    } else {
+        Err(message)
+    }
+}
+
+/// As [`ordinary`], for a message that lies in a buffer as a whole; gives the record to `take`, with the
+/// sequence that an answer has to name.
+///
+/// # Errors
+/// As there; the message is still in the buffer.
+#[inline]
+pub fn ordinary_whole<T>(
+    whole: &Whole,
+    buffer: &Bytes,
+    take: impl FnOnce(Record, Option<Sequence>) -> T,
+) -> Result<T, NotCommon> {
+    let sequence = whole.application()?;
+    let decode = |frames: &[FrameSlice<'_>]| Record::decode_slices(frames, MeshOperationKind::None);
+    match whole.with_frames(buffer, decode) {
+        Some(Ok(record)) if is_ordinary(&record, sequence) => Ok(take(record, sequence)),
+        _ => Err(NotCommon),
+    }
+}
+
+/// Whether a record is for the layers above, and wrapped as its class says.
+#[inline]
+const fn is_ordinary(record: &Record, sequence: Option<Sequence>) -> bool {
+    match (class_of(record), sequence) {
+        (Class::OneWay | Class::Relocation, None) | (Class::Request, Some(_)) => true,
         (Class::OneWay | Class::Relocation, Some(_))
         | (Class::Request, None)
-        | (Class::Reply | Class::Admission | Class::Liveness, _) => Err(message),
+        | (Class::Reply | Class::Admission | Class::Liveness, _) => false,
+    }
+}
+
+/// As [`reply_outcome`], for a reply that lies in a buffer as a whole.
+#[inline]
+pub fn reply_outcome_whole(request: &Request, whole: &Whole, buffer: &Bytes) -> Outcome {
+    let decode = |frames: &[FrameSlice<'_>]| {
+        spotlane_wire::decode_command_slices::<Reply>(frames, request.kind)
+    };
+    match whole.with_frames(buffer, decode) {
+        Some(Ok(reply)) if reply.correlation == request.correlation => {
+            Outcome::Reply(Box::new(reply))
+        }
+        _ => Outcome::BrokenReply,
     }
 }
 
@@ -123,6 +166,7 @@ impl Link {
             | LinkEvent::Received(..)
             | LinkEvent::Decoded(..)
             | LinkEvent::Closed(_)
+            | LinkEvent::Flow(_)
             | LinkEvent::Describe(_)
             | LinkEvent::Supersede
             | LinkEvent::Resume

@@ -10,7 +10,7 @@ use super::{Effects, Link, Stage, Up, Used};
 use crate::admission::Side;
 use crate::pending::{Request, SubmitId};
 use crate::zmp::{
-    Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_record,
+    Edition, Envelope, Lane, Parts, Sequence, Sink, Size, encode_record, size_of, write_in_room,
 };
 
 impl Link {
@@ -56,8 +56,8 @@ impl Link {
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
         let envelope = self.admit_submit(id, record, None, awaits)?;
-        let edition = self.settings.edition;
-        write_record(edition, envelope, &self.frames, sink);
+        let edition = self.edition;
+        write_in_room(edition, envelope, &mut self.frames, sink);
         let size = size_of(edition, envelope, &self.frames);
         self.frames.clear();
         Ok(size)
@@ -141,7 +141,7 @@ impl Link {
             .encode(&mut self.frames)
             .map_err(NotSubmitted::Encode)?;
         let Some(max) = limit else { return Ok(()) };
-        let bytes = size_of(self.settings.edition, envelope, &self.frames).body_bytes;
+        let bytes = size_of(self.edition, envelope, &self.frames).body_bytes;
         let max = max.get();
         if bytes > max {
             self.frames.clear();
@@ -151,7 +151,7 @@ impl Link {
     }
 
     fn encoded(&mut self, envelope: Envelope) -> Parts {
-        let parts = encode_record(self.settings.edition, envelope, &self.frames);
+        let parts = encode_record(self.edition, envelope, &self.frames);
         // A large payload is in the parts now and must not live on in the buffer.
         self.frames.clear();
         parts
@@ -187,8 +187,8 @@ impl Link {
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
         let envelope = self.admit_reply(sequence, reply)?;
-        let edition = self.settings.edition;
-        write_record(edition, envelope, &self.frames, sink);
+        let edition = self.edition;
+        write_in_room(edition, envelope, &mut self.frames, sink);
         let size = size_of(edition, envelope, &self.frames);
         self.frames.clear();
         Ok(size)
@@ -210,13 +210,18 @@ impl Link {
 
     /// Sends a record of the link itself.
     pub(super) fn control(&mut self, record: &Record, out: &mut Effects) {
-        let (lane, envelope) = match class_of(record) {
-            Class::Liveness => (Lane::Completion, Envelope::CompletionControl),
-            Class::OneWay
-            | Class::Request
-            | Class::Reply
-            | Class::Admission
-            | Class::Relocation => (Lane::Application, Envelope::Plain),
+        // TR-67: in E2 the Completion lane has replies alone.
+        let (lane, envelope) = match (class_of(record), self.edition) {
+            (Class::Liveness, Edition::E1) => (Lane::Completion, Envelope::CompletionControl),
+            (Class::Liveness, Edition::E2)
+            | (
+                Class::OneWay
+                | Class::Request
+                | Class::Reply
+                | Class::Admission
+                | Class::Relocation,
+                _,
+            ) => (Lane::Application, Envelope::Plain),
         };
         match self.encode(lane, envelope, record) {
             Ok(()) => {

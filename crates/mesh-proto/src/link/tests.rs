@@ -89,7 +89,7 @@ fn handshake_of(key: PairKey, lane: Lane) -> Bytes {
 fn bytes_of(envelope: Envelope, record: &Record) -> Bytes {
     let mut frames = FrameBuffer::default();
     record.encode(&mut frames).unwrap();
-    encode_record(settings("a").edition, envelope, &frames).to_bytes()
+    encode_record(Edition::E1, envelope, &frames).to_bytes()
 }
 
 fn receive(
@@ -301,7 +301,7 @@ fn timeout_cancel_and_error_reply_end_a_request_once() {
     );
     let list: [&'static [u8]; 5] = [&[1], &[1], &[3], &[0, 0, 0, 0, 0, 0, 0, 3], &[0, 0, 0, 9]];
     let frames = list.map(Bytes::from_static);
-    let bytes = encode_frames(settings("a").edition, Envelope::Plain, &frames).to_bytes();
+    let bytes = encode_frames(Edition::E1, Envelope::Plain, &frames).to_bytes();
     let out = step(&mut link, 1, LinkEvent::Received(Lane::Completion, bytes));
     assert_eq!(out, [completed(3, Outcome::PeerError(Some(9)))]);
     let mut out = Vec::new();
@@ -422,6 +422,75 @@ fn records_before_admission_are_held_in_order_up_to_a_bound() {
             LinkEffect::Ended(EndReason::HeldTooMuch)
         ]
     ));
+}
+
+/// A dialler that shares its hold budget with other links of its node.
+fn dialled_with(held: &HeldBudget) -> Link {
+    let mut shared = settings("b");
+    shared.held = held.clone();
+    let mut link = Link::dial(shared, key(), &mut Vec::new());
+    for lane in Lane::ALL {
+        step(&mut link, 0, LinkEvent::Opened(lane));
+        step(&mut link, 0, LinkEvent::Received(lane, handshake(lane)));
+    }
+    link
+}
+
+/// TR-80: the bound is that of the node: what one link holds, another one cannot.
+#[test]
+fn the_links_of_a_node_hold_1024_records_together() {
+    let held = HeldBudget::default();
+    let mut links: Vec<_> = (0..3).map(|_| dialled_with(&held)).collect();
+    let (lane, plain) = (Lane::Application, Envelope::Plain);
+    for (link, count) in links.iter_mut().zip([500, 300, 224]) {
+        for _ in 0..count {
+            assert_eq!(receive(link, 0, lane, plain, &node_send()), []);
+        }
+    }
+    assert_eq!(held.records(), 1024);
+    // The one that brings one more ends, and makes room for the others by it.
+    let out = receive(&mut links[0], 0, lane, plain, &node_send());
+    assert_eq!(
+        out[2..],
+        [
+            LinkEffect::Ignored(Ignored::HeldRecords(500)),
+            LinkEffect::Ended(EndReason::HeldTooMuch)
+        ]
+    );
+    assert_eq!(held.records(), 524);
+    for _ in 0..500 {
+        assert_eq!(receive(&mut links[1], 0, lane, plain, &node_send()), []);
+    }
+    // An admission delivers, in order; a link that goes away drops.
+    let out = receive(&mut links[1], 1, lane, plain, &hello());
+    let delivered = out
+        .iter()
+        .filter(|effect| matches!(effect, LinkEffect::Deliver { .. }));
+    assert_eq!(delivered.count(), 800);
+    assert_eq!(held.records(), 224);
+    drop(links);
+    assert_eq!((held.records(), held.bytes()), (0, 0));
+}
+
+/// TR-80: and 16 MiB together, the charge of each frame included.
+#[test]
+fn the_links_of_a_node_hold_16_mib_together() {
+    let held = HeldBudget::default();
+    let mut links: Vec<_> = (0..3).map(|_| dialled_with(&held)).collect();
+    let frames = [
+        Bytes::from_static(b"ZM\x01\x10\0"),
+        Bytes::from(vec![0; 6 << 20]),
+    ];
+    let large = encode_frames(Edition::E1, Envelope::Plain, &frames).to_bytes();
+    let event = || LinkEvent::Received(Lane::Application, large.clone());
+    let mut ended = Vec::new();
+    for link in &mut links {
+        step(link, 0, event());
+        ended.push(link.is_ended());
+    }
+    assert_eq!(ended, [false, false, true]);
+    assert_eq!(held.records(), 2);
+    assert_eq!(held.bytes(), 2 * ((6 << 20) + 5 + 2 * 64));
 }
 
 /// TR-79
@@ -589,7 +658,7 @@ fn another_run_ends_the_requests_of_the_old_one_first() {
 fn a_record_that_the_codec_refuses_ends_the_link_and_a_bad_hello_is_rejected() {
     let frame = |bytes: &'static [u8]| {
         let frames = [Bytes::from_static(bytes)];
-        let parts: Parts = encode_frames(settings("a").edition, Envelope::Plain, &frames);
+        let parts: Parts = encode_frames(Edition::E1, Envelope::Plain, &frames);
         LinkEvent::Received(Lane::Application, parts.to_bytes())
     };
     let mut link = admitted_link();
@@ -666,4 +735,21 @@ fn an_acceptor_that_echoes_another_pair_is_refused() {
         out.last(),
         Some(&LinkEffect::Ended(EndReason::Lane { lane, end }))
     );
+}
+
+/// EX-387: deadlines are looked at when one is due, and no record asks for it or moves one.
+#[test]
+fn records_move_no_deadline() {
+    let mut link = dialled();
+    let (lane, plain) = (Lane::Application, Envelope::Plain);
+    receive(&mut link, 0, lane, plain, &hello());
+    let due = link.next_deadline();
+    for _ in 0..1000 {
+        let out = receive(&mut link, 1, lane, plain, &node_send());
+        assert!(matches!(out[..], [LinkEffect::Deliver { .. }]));
+        assert_eq!(link.next_deadline(), due);
+    }
+    let mut out = Vec::new();
+    link.on_deadline(at(1), &mut out);
+    assert_eq!(out, [], "nothing was due");
 }

@@ -57,11 +57,23 @@ pub enum RefusedJoin {
 }
 
 /// The accepted connections of a node, by pair and generation.
+///
+/// E2 names no pairs: there a connection joins the one of the same identity that waits for a sister.
 #[derive(Debug)]
 pub struct Joins {
-    pairs: BTreeMap<PairKey, Pair>,
-    keys: BTreeMap<ConnectionId, PairKey>,
+    pairs: BTreeMap<Key, Pair>,
+    keys: BTreeMap<ConnectionId, Key>,
     max: usize,
+}
+
+/// What joins two connections.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Named(PairKey),
+    /// E2, while one lane waits for the other.
+    Waiting(NodeRid),
+    /// E2, by its second connection.
+    Complete(ConnectionId),
 }
 
 #[derive(Debug)]
@@ -94,13 +106,17 @@ impl Joins {
                 close: vec![id],
             };
         }
-        let Some(pair) = self.pairs.get_mut(&ready.key) else {
+        let key = match ready.key {
+            Some(key) => Key::Named(key),
+            None => Key::Waiting(ready.id.clone()),
+        };
+        let Some(pair) = self.pairs.get_mut(&key) else {
             let pair = Pair {
                 peer: ready.id.clone(),
                 lanes: vec![(ready.lane, id)],
             };
-            self.pairs.insert(ready.key, pair);
-            self.keys.insert(id, ready.key);
+            self.pairs.insert(key.clone(), pair);
+            self.keys.insert(id, key);
             return Join::First;
         };
         let taken = pair.lanes.iter().any(|(lane, _)| *lane == ready.lane);
@@ -116,14 +132,28 @@ impl Joins {
             for other in &close {
                 self.keys.remove(other);
             }
-            self.pairs.remove(&ready.key);
+            self.pairs.remove(&key);
             close.push(id);
             return Join::Refused { why, close };
         }
         let first = pair.lanes.first().map(|(_, first)| *first);
         pair.lanes.push((ready.lane, id));
-        self.keys.insert(id, ready.key);
+        self.keys.insert(id, key.clone());
+        if let Key::Waiting(_) = key {
+            self.complete(&key, id);
+        }
         first.map_or(Join::First, Join::Sister)
+    }
+
+    /// A pair of E2 is complete: the next connection of its peer belongs to another one.
+    fn complete(&mut self, waiting: &Key, second: ConnectionId) {
+        let Some(pair) = self.pairs.remove(waiting) else {
+            return;
+        };
+        for (_, id) in &pair.lanes {
+            self.keys.insert(*id, Key::Complete(second));
+        }
+        self.pairs.insert(Key::Complete(second), pair);
     }
 
     /// Forgets a connection that is closed. Unknown ids change nothing.
@@ -208,6 +238,48 @@ mod tests {
         };
         assert_eq!(joins.on_ready(THREE, &completion), refused);
         assert!(joins.is_empty() && joins.pairs.is_empty());
+    }
+
+    fn unnamed(lane: Lane) -> PeerReady {
+        PeerReady {
+            key: None,
+            ..ready(rid("a"), key(1, 1), lane)
+        }
+    }
+
+    /// TR-24: without names, lanes of one identity join as they come, and a pair is complete with two.
+    #[test]
+    fn lanes_of_the_second_edition_join_by_identity() {
+        let mut joins = Joins::default();
+        let (application, completion) = (unnamed(Lane::Application), unnamed(Lane::Completion));
+        assert_eq!(joins.on_ready(ONE, &completion), Join::First);
+        let mut other = completion.clone();
+        other.id = rid("x");
+        assert_eq!(joins.on_ready(THREE, &other), Join::First);
+        assert_eq!(joins.on_ready(TWO, &application), Join::Sister(ONE));
+        let [four, five] = [4, 5].map(ConnectionId::new);
+        assert_eq!(joins.on_ready(four, &application), Join::First);
+        assert_eq!(joins.on_ready(five, &completion), Join::Sister(four));
+        for id in [ONE, TWO, THREE, four, five] {
+            joins.on_closed(id);
+        }
+        assert!(joins.is_empty() && joins.pairs.is_empty());
+    }
+
+    /// TR-24
+    #[test]
+    fn a_taken_lane_of_the_second_edition_closes_the_one_that_waits() {
+        let mut joins = Joins::default();
+        joins.on_ready(ONE, &unnamed(Lane::Application));
+        let refused = Join::Refused {
+            why: RefusedJoin::LaneTaken,
+            close: vec![ONE, TWO],
+        };
+        assert_eq!(joins.on_ready(TWO, &unnamed(Lane::Application)), refused);
+        assert!(joins.is_empty() && joins.pairs.is_empty());
+        joins.on_ready(ONE, &unnamed(Lane::Application));
+        joins.on_closed(ONE);
+        assert_eq!(joins.on_ready(TWO, &unnamed(Lane::Completion)), Join::First);
     }
 
     /// TR-24

@@ -60,16 +60,19 @@ pub enum NotTaken {
 }
 
 /// Why a sequence names no waiting request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[expect(clippy::exhaustive_enums, reason = "closed by TR-41")]
 pub enum Unmatched {
-    /// Its request has ended.
+    /// Its request has ended. Nothing is kept of it (EX-270), so an equal answer is not told from
+    /// another one.
+    #[error("duplicateOrLate")]
     Finished,
     /// No request had it.
+    #[error("unknownOrLate")]
     NeverIssued,
 }
 
-/// The table. A request leaves it by value, so it cannot end twice (TR-90).
+/// The table. A request leaves it by value, so it cannot end twice (TR-90, EX-270).
 ///
 /// It belongs to one pair and generation, and a reply of another one finds no table (TR-61).
 ///
@@ -272,7 +275,7 @@ mod tests {
         assert_eq!(pending.next_deadline(), None);
     }
 
-    /// TR-41, TR-90
+    /// EX-270, TR-41, TR-90
     #[test]
     fn each_request_leaves_exactly_once_by_whatever_comes_first() {
         let mut pending = Pending::new(8);

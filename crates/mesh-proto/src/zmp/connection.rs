@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|---|---|
 //! | hello | → ready | refused | refused | refused | refused | ended | ended |
 //! | ready | refused | → open | refused | ended | refused | ended | ended |
-//! | open | dropped | refused | message | ended | dropped | ended | none |
+//! | open | dropped | refused | message | ended | dropped, or a flow state of E2 | ended | none |
 //! | ended | dropped | dropped | dropped | dropped | dropped | dropped | none |
 
 use core::num::NonZeroU64;
@@ -16,14 +16,15 @@ use spotlane_types::time::Monotonic;
 use thiserror::Error;
 
 use super::control::{
-    ERROR, HELLO, Hello, Lane, PairKey, READY, Ready, SocketType, WEIGHT, error_frame, hello_frame,
-    ready_frame,
+    ERROR, Flow, FlowState, HELLO, Hello, Lane, PairKey, Pairing, READY, Ready, SocketType, WEIGHT,
+    error_frame, hello_frame, ready_frame,
 };
 use super::decoder::{Decoder, Expect, Frame};
-use super::header::Edition;
-use super::message::{Assembler, Message};
+use super::frames::Frames;
+use super::header::{Edition, Opening};
+use super::message::{Assembler, Mark, Message};
 use super::refusal::Refusal;
-use super::scan::scan;
+use super::scan::{Whole, find, scan};
 use crate::bound::HANDSHAKE_TIMEOUT;
 use crate::machine::Machine;
 
@@ -42,11 +43,11 @@ pub enum Accepts {
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the caller fills it in")]
 pub struct ConnectionSettings {
-    /// The edition that both sides speak.
-    pub edition: Edition,
+    /// The editions that we speak.
+    pub opening: Opening,
     /// Our identity (TR-11).
     pub id: NodeRid,
-    /// The largest frame that we take; `None` is no limit (TR-54).
+    /// The largest frame that we take, and in E2 the largest message; `None` is no limit (TR-54).
     pub receive_limit: Option<NonZeroU64>,
     /// Whom we take.
     pub accepts: Accepts,
@@ -58,12 +59,23 @@ pub struct ConnectionSettings {
 pub struct PeerReady {
     /// The identity of the peer, from HELLO alone (TR-11).
     pub id: NodeRid,
-    /// The pair that the connection belongs to.
-    pub key: PairKey,
+    /// The pair that the connection belongs to; `None` in E2, where the identity alone joins two
+    /// connections.
+    pub key: Option<PairKey>,
     /// Which connection of the pair it is.
     pub lane: Lane,
     /// The largest message that the peer takes (TR-17).
     pub receive_limit: Option<NonZeroU64>,
+}
+
+impl PeerReady {
+    /// The edition that the connection speaks from now on (TR-2).
+    pub const fn edition(&self) -> Edition {
+        match self.key {
+            Some(_) => Edition::E1,
+            None => Edition::E2,
+        }
+    }
 }
 
 /// Where a connection was cut.
@@ -116,6 +128,8 @@ pub enum Dropped {
     Weight,
     /// A control frame that we do not know (TR-16).
     UnknownControl,
+    /// A flow state that is not legal, or older than the one that holds (TR-46).
+    FlowState,
     /// A frame that routers do not use (TR-7).
     Special,
     /// A message that its lane does not carry (TR-43).
@@ -144,6 +158,8 @@ pub enum ConnectionEffect {
     Ready(PeerReady),
     /// A whole message came.
     Message(Message),
+    /// The peer has changed whether it takes new messages (TR-46).
+    Flow(FlowState),
     /// Something came that changed nothing.
     Dropped(Dropped),
     /// It is over: write what the socket takes of the bytes before, then close (TR-18).
@@ -162,8 +178,25 @@ pub struct Connection {
 enum Stage {
     Hello(Handshake),
     Ready(Handshake, NodeRid),
-    Open(Lane, Assembler),
+    Open(Open),
     Ended,
+}
+
+#[derive(Debug)]
+struct Open {
+    edition: Edition,
+    lane: Lane,
+    assembler: Assembler,
+    first: First,
+    /// The epoch of the flow state that holds; 0 before the first one.
+    flow: u64,
+}
+
+/// Whether a Completion lane of E2 has begun as it must (TR-45).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Expected,
+    Seen,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +215,8 @@ enum Opener {
 type Effects = Vec<ConnectionEffect>;
 
 impl Connection {
-    /// Starts on a connection that we opened: HELLO and READY go out at once.
+    /// Starts on a connection that we opened: HELLO and READY of E1 go out at once; whoever speaks
+    /// something else waits for the HELLO of the peer (TR-2).
     pub fn dial(
         settings: ConnectionSettings,
         key: PairKey,
@@ -190,16 +224,21 @@ impl Connection {
         now: Monotonic,
         out: &mut Effects,
     ) -> Self {
-        let hello = hello_frame(settings.edition, &settings.id);
-        let ready = settings.ready(key, lane);
-        out.push(ConnectionEffect::Write([hello, ready].concat().into()));
+        let hello = hello_frame(&settings.id);
+        let first = match settings.opening {
+            Opening::Fixed(Edition::E1) => {
+                let ready = settings.ready(Pairing::ByKey(key), lane);
+                [hello, ready].concat().into()
+            }
+            Opening::Fixed(Edition::E2) | Opening::Neutral => hello,
+        };
+        out.push(ConnectionEffect::Write(first));
         Self::start(settings, Opener::Us { key, lane }, now)
     }
 
     /// Starts on a connection that a peer opened: HELLO goes out at once, READY after the peer's.
     pub fn accept(settings: ConnectionSettings, now: Monotonic, out: &mut Effects) -> Self {
-        let hello = hello_frame(settings.edition, &settings.id);
-        out.push(ConnectionEffect::Write(hello));
+        out.push(ConnectionEffect::Write(hello_frame(&settings.id)));
         Self::start(settings, Opener::Peer, now)
     }
 
@@ -208,7 +247,7 @@ impl Connection {
             u32::try_from(limit.get()).unwrap_or(u32::MAX)
         });
         Self {
-            decoder: Decoder::new(settings.edition, limit),
+            decoder: Decoder::new(settings.opening.assumed(), limit),
             settings,
             stage: Stage::Hello(Handshake {
                 opener,
@@ -222,6 +261,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(..))
     }
 
+    /// Whether it has ended.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Ended)
+    }
+
     /// Where a driver may read the next bytes of a large body to, as
     /// [`Decoder::body_room`](super::Decoder::body_room). It tells of what it has read by receiving no
     /// bytes.
@@ -232,43 +276,75 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, mut input: Bytes, out: &mut Effects) {
+    /// Finds the message that begins at `start`, if it lies in the input as a whole and is of the common
+    /// kind; for a driver that takes such messages itself. Everything else is for
+    /// [`Self::receive_message`]. A connection that is in the middle of a message finds none.
+    #[inline]
+    pub fn find_whole(&mut self, input: &[u8], start: usize) -> Option<Whole> {
+        let Stage::Open(open) = &mut self.stage else {
+            return None;
+        };
+        if open.assembler.is_inside_message() || self.decoder.is_inside_frame() {
+            return None;
+        }
+        let whole = find(open.edition, self.decoder.limit(), open.lane, input, start)?;
+        open.first = First::Seen;
+        Some(whole)
+    }
+
+    /// Takes bytes off the front of `input` up to the end of a message, or all when it does not end in
+    /// them.
+    pub fn receive_message(&mut self, input: &mut Bytes, out: &mut Effects) {
         loop {
-            self.scan(&mut input, out);
             let expect = match &self.stage {
                 Stage::Hello(_) => Expect::Hello,
                 Stage::Ready(..) => Expect::Ready,
-                Stage::Open(..) => Expect::Any,
+                Stage::Open(open) if open.assembler.is_inside_message() => {
+                    Expect::More(open.assembler.bytes())
+                }
+                Stage::Open(_) => Expect::Any,
                 Stage::Ended => {
                     out.push(ConnectionEffect::Dropped(Dropped::AfterEnd));
                     return;
                 }
             };
-            match self.decoder.next(expect, &mut input) {
+            match self.decoder.next(expect, input) {
                 Ok(Some(frame)) => self.frame(frame, out),
                 Ok(None) => return,
                 Err(refusal) => self.refuse(refusal, out),
             }
-            if input.is_empty() {
-                // A frame without a body is whole with its header, so nothing waits for more bytes.
+            let inside = match &self.stage {
+                Stage::Open(open) => open.assembler.is_inside_message(),
+                Stage::Hello(_) | Stage::Ready(..) | Stage::Ended => false,
+            };
+            // A frame without a body is whole with its header, so nothing waits for more bytes.
+            if input.is_empty() || !inside {
                 return;
             }
-            if matches!(self.stage, Stage::Ended) {
+        }
+    }
+
+    fn receive(&mut self, mut input: Bytes, out: &mut Effects) {
+        loop {
+            self.scan(&mut input, out);
+            self.receive_message(&mut input, out);
+            if input.is_empty() || self.is_over() {
                 return;
             }
         }
     }
 
     /// Takes the messages that lie in the input as a whole.
-    fn scan(&self, input: &mut Bytes, out: &mut Effects) {
-        let Stage::Open(lane, assembler) = &self.stage else {
+    fn scan(&mut self, input: &mut Bytes, out: &mut Effects) {
+        let Stage::Open(open) = &mut self.stage else {
             return;
         };
-        if assembler.is_inside_message() || self.decoder.is_inside_frame() {
+        if open.assembler.is_inside_message() || self.decoder.is_inside_frame() {
             return;
         }
         let limit = self.decoder.limit();
-        while let Some(message) = scan(self.settings.edition, limit, *lane, input) {
+        while let Some(message) = scan(open.edition, limit, open.lane, input) {
+            open.first = First::Seen;
             out.push(ConnectionEffect::Message(message));
         }
     }
@@ -277,7 +353,7 @@ impl Connection {
         match core::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Hello(handshake) => self.hello(handshake, &frame, out),
             Stage::Ready(handshake, peer) => self.ready(handshake, peer, &frame, out),
-            Stage::Open(lane, assembler) => self.open(lane, assembler, frame, out),
+            Stage::Open(open) => self.open(open, frame, out),
             Stage::Ended => out.push(ConnectionEffect::Dropped(Dropped::AfterEnd)),
         }
     }
@@ -293,16 +369,26 @@ impl Connection {
                 return self.refuse(Refusal::SocketTypeMismatch, out);
             }
         }
-        match hello.id {
-            Some(peer) => self.stage = Stage::Ready(handshake, peer),
-            None => self.end(ConnectionEnd::NoIdentity, out),
+        let Some(peer) = hello.id else {
+            return self.end(ConnectionEnd::NoIdentity, out);
+        };
+        // TR-2: now that the peer is there, a dialler says which editions it speaks.
+        let pairing = match (handshake.opener, self.settings.opening) {
+            (Opener::Us { .. }, Opening::Fixed(Edition::E2)) => Some(Pairing::ByIdentity),
+            (Opener::Us { key, .. }, Opening::Neutral) => Some(Pairing::Either(key)),
+            (Opener::Us { .. }, Opening::Fixed(Edition::E1)) | (Opener::Peer, _) => None,
+        };
+        if let (Some(pairing), Opener::Us { lane, .. }) = (pairing, handshake.opener) {
+            let ready = self.settings.ready(pairing, lane);
+            out.push(ConnectionEffect::Write(ready));
         }
+        self.stage = Stage::Ready(handshake, peer);
     }
 
     /// TR-16: what may come where READY is due.
     fn ready(&mut self, handshake: Handshake, peer: NodeRid, frame: &Frame, out: &mut Effects) {
         let ready = match frame.body.split_first() {
-            Some((&READY, properties)) => Ready::parse(properties),
+            Some((&READY, properties)) => Ready::parse(self.settings.opening, &peer, properties),
             Some((&ERROR, rest)) => return self.peer_error(rest, out),
             Some(_) => Err(Refusal::UnknownControl),
             None => Err(Refusal::InvalidControl),
@@ -316,75 +402,67 @@ impl Connection {
             }
             Err(refusal) => return self.refuse(refusal, out),
         };
+        let key = match ready.pairing {
+            Pairing::ByKey(key) => Some(key),
+            Pairing::ByIdentity | Pairing::Either(_) => None,
+        };
         match handshake.opener {
             // TR-23: the acceptor echoes what we sent.
-            Opener::Us { key, lane } if (key, lane) != (ready.key, ready.lane) => {
+            Opener::Us { key: ours, lane }
+                if lane != ready.lane || key.is_some_and(|key| key != ours) =>
+            {
                 return self.refuse(Refusal::PairMetadataInvalid, out);
             }
             Opener::Us { .. } => {}
             Opener::Peer => {
-                let answer = self.settings.ready(ready.key, ready.lane);
+                let answer = self.settings.ready(ready.pairing, ready.lane);
                 out.push(ConnectionEffect::Write(answer));
             }
         }
-        self.stage = Stage::Open(ready.lane, Assembler::default());
-        out.push(ConnectionEffect::Ready(PeerReady {
+        let ready = PeerReady {
             id: peer,
-            key: ready.key,
+            key,
             lane: ready.lane,
             receive_limit: ready.receive_limit,
-        }));
+        };
+        self.decoder.speak(ready.edition());
+        self.stage = Stage::Open(Open {
+            edition: ready.edition(),
+            lane: ready.lane,
+            assembler: Assembler::default(),
+            first: First::Expected,
+            flow: 0,
+        });
+        out.push(ConnectionEffect::Ready(ready));
     }
 
-    fn open(&mut self, lane: Lane, mut assembler: Assembler, frame: Frame, out: &mut Effects) {
+    fn open(&mut self, mut open: Open, frame: Frame, out: &mut Effects) {
         if frame.flags.is_special() {
             out.push(ConnectionEffect::Dropped(Dropped::Special));
         } else if frame.flags.is_control() {
-            match Self::control(&frame.body, &assembler) {
-                Ok(dropped) => out.push(ConnectionEffect::Dropped(dropped)),
+            match open.control(&frame.body) {
+                Ok(effect) => out.push(effect),
                 Err(Refusal::PeerSentError) => {
                     return self.peer_error(frame.body.get(1..).unwrap_or_default(), out);
                 }
                 Err(refusal) => return self.refuse(refusal, out),
             }
         } else {
-            match assembler.push(frame) {
+            match open.assembler.push(frame) {
                 Ok(None) => {}
-                Ok(Some(frames)) => out.push(match Message::classify(lane, frames) {
-                    Message::Misplaced => ConnectionEffect::Dropped(Dropped::Misplaced),
-                    message @ (Message::Plain(_)
-                    | Message::Request { .. }
-                    | Message::Reply { .. }
-                    | Message::ErrorReply { .. }
-                    | Message::CompletionControl(_)) => ConnectionEffect::Message(message),
-                }),
+                Ok(Some((mark, frames))) => match open.message(mark, frames) {
+                    Ok(effect) => out.push(effect),
+                    Err(refusal) => return self.refuse(refusal, out),
+                },
                 Err(_) => return self.end(ConnectionEnd::Overlong, out),
             }
         }
-        self.stage = Stage::Open(lane, assembler);
-    }
-
-    /// A control frame after READY (TR-16, TR-20, TR-21).
-    fn control(body: &[u8], assembler: &Assembler) -> Result<Dropped, Refusal> {
-        match body.first() {
-            Some(&ERROR) => return Err(Refusal::PeerSentError),
-            Some(&READY) => return Err(Refusal::DuplicateReady),
-            Some(_) | None => {}
-        }
-        // TR-38: nothing stands between the frames of a message.
-        if assembler.is_inside_message() {
-            return Err(Refusal::InvalidControl);
-        }
-        Ok(match body.first() {
-            Some(&HELLO) => Dropped::SecondHello,
-            Some(_) if body.starts_with(WEIGHT) => Dropped::Weight,
-            Some(_) | None => Dropped::UnknownControl,
-        })
+        self.stage = Stage::Open(open);
     }
 
     /// TR-19: a received ERROR is an error of the protocol itself.
     fn peer_error(&mut self, rest: &[u8], out: &mut Effects) {
-        let answer = error_frame(self.settings.edition, Refusal::PeerSentError);
+        let answer = error_frame(Refusal::PeerSentError);
         out.push(ConnectionEffect::Write(answer));
         let code = rest.first().copied().unwrap_or(0);
         self.end(ConnectionEnd::PeerError { code }, out);
@@ -392,7 +470,7 @@ impl Connection {
 
     /// TR-18: one ERROR, then the end.
     fn refuse(&mut self, refusal: Refusal, out: &mut Effects) {
-        let error = error_frame(self.settings.edition, refusal);
+        let error = error_frame(refusal);
         out.push(ConnectionEffect::Write(error));
         self.end(ConnectionEnd::Refused(refusal), out);
     }
@@ -400,6 +478,16 @@ impl Connection {
     fn end(&mut self, end: ConnectionEnd, out: &mut Effects) {
         self.stage = Stage::Ended;
         out.push(ConnectionEffect::End(end));
+    }
+
+    /// The stream is over. TR-8: E2 answers one that ends too early, for the case that it is still
+    /// open in our direction. It is a lost connection all the same: a peer that was killed leaves one.
+    fn closed(&mut self, cut: Cut, edition: Edition, out: &mut Effects) {
+        let early = self.decoder.is_inside_frame() || cut == Cut::InMessage;
+        if early && edition == Edition::E2 {
+            out.push(ConnectionEffect::Write(error_frame(Refusal::Incomplete)));
+        }
+        self.end(ConnectionEnd::Closed(cut), out);
     }
 
     fn cut(&self, assembler: &Assembler) -> Cut {
@@ -413,14 +501,77 @@ impl Connection {
     }
 }
 
+impl Open {
+    /// A control frame after READY (TR-16, TR-20, TR-21).
+    fn control(&mut self, body: &[u8]) -> Result<ConnectionEffect, Refusal> {
+        match body.first() {
+            Some(&ERROR) => return Err(Refusal::PeerSentError),
+            Some(&READY) => return Err(Refusal::DuplicateReady),
+            Some(_) | None => {}
+        }
+        // TR-38: nothing stands between the frames of a message.
+        if self.assembler.is_inside_message() {
+            return Err(match self.edition {
+                Edition::E1 => Refusal::InvalidControl,
+                Edition::E2 => Refusal::MultipartInvalid,
+            });
+        }
+        Ok(match (body.first(), self.edition) {
+            (Some(&HELLO), _) => ConnectionEffect::Dropped(Dropped::SecondHello),
+            (_, Edition::E2) if Flow::is_named(body) => self.flow(body),
+            (Some(_), _) if body.starts_with(WEIGHT) => ConnectionEffect::Dropped(Dropped::Weight),
+            (Some(_) | None, _) => ConnectionEffect::Dropped(Dropped::UnknownControl),
+        })
+    }
+
+    /// TR-46: the state of the highest epoch holds, and only the Completion lane brings one.
+    fn flow(&mut self, body: &[u8]) -> ConnectionEffect {
+        let flow = match self.lane {
+            Lane::Application => None,
+            Lane::Completion => {
+                self.first = First::Seen;
+                Flow::parse(body).filter(|flow| flow.epoch.get() > self.flow)
+            }
+        };
+        match flow {
+            Some(Flow { state, epoch }) => {
+                self.flow = epoch.get();
+                ConnectionEffect::Flow(state)
+            }
+            None => ConnectionEffect::Dropped(Dropped::FlowState),
+        }
+    }
+
+    /// A whole message.
+    fn message(&mut self, mark: Option<Mark>, frames: Frames) -> Result<ConnectionEffect, Refusal> {
+        let message = match self.edition {
+            Edition::E1 => Message::classify(self.lane, frames),
+            Edition::E2 => Message::marked(self.lane, mark, frames)?,
+        };
+        let first = core::mem::replace(&mut self.first, First::Seen);
+        match message {
+            Message::Misplaced => match (self.edition, self.lane, first) {
+                // TR-45
+                (Edition::E2, Lane::Completion, First::Expected) => Err(Refusal::NotCompletion),
+                _ => Ok(ConnectionEffect::Dropped(Dropped::Misplaced)),
+            },
+            message @ (Message::Plain(_)
+            | Message::Request { .. }
+            | Message::Reply { .. }
+            | Message::ErrorReply { .. }
+            | Message::CompletionControl(_)) => Ok(ConnectionEffect::Message(message)),
+        }
+    }
+}
+
 impl ConnectionSettings {
-    fn ready(&self, key: PairKey, lane: Lane) -> Bytes {
+    fn ready(&self, pairing: Pairing, lane: Lane) -> Bytes {
         let ready = Ready {
-            key,
+            pairing,
             lane,
             receive_limit: self.receive_limit,
         };
-        ready_frame(self.edition, &self.id, &ready)
+        ready_frame(&self.id, &ready)
     }
 }
 
@@ -437,11 +588,12 @@ impl Machine for Connection {
                 self.receive(bytes, out);
             }
             (Stage::Hello(_) | Stage::Ready(..), ConnectionEvent::Closed) => {
-                self.end(ConnectionEnd::Closed(Cut::InHandshake), out);
+                let edition = self.settings.opening.assumed();
+                self.closed(Cut::InHandshake, edition, out);
             }
-            (Stage::Open(_, assembler), ConnectionEvent::Closed) => {
-                let cut = self.cut(assembler);
-                self.end(ConnectionEnd::Closed(cut), out);
+            (Stage::Open(open), ConnectionEvent::Closed) => {
+                let (cut, edition) = (self.cut(&open.assembler), open.edition);
+                self.closed(cut, edition, out);
             }
             (Stage::Ended, ConnectionEvent::Received(_) | ConnectionEvent::Closed) => {
                 out.push(ConnectionEffect::Dropped(Dropped::AfterEnd));

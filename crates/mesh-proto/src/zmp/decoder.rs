@@ -3,23 +3,26 @@
 use bytes::buf::Limit;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-use super::header::{Edition, Flags, Header};
+use super::header::{Edition, Flags, Header, Kind};
+use super::message::{Mark, Sequence};
 use super::refusal::Refusal;
-use crate::bound::HEADER_BYTES;
+use crate::bound::{HEADER_BYTES, SEQUENCE_BYTES};
 
-/// A frame: flags and body.
+/// A frame: flags, mark and body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
     /// The flags.
     pub flags: Flags,
+    /// What its message is; on data of E2 alone (TR-45).
+    pub mark: Option<Mark>,
     /// The body.
     pub body: Bytes,
 }
 
 /// Which rules the next header is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the three phases of a connection")]
+#[expect(clippy::exhaustive_enums, reason = "the phases of a connection")]
 pub enum Expect {
     /// The first frame of a connection.
     Hello,
@@ -27,6 +30,8 @@ pub enum Expect {
     Ready,
     /// Anything.
     Any,
+    /// What may follow inside of a message that has this many bytes so far.
+    More(u64),
 }
 
 /// Takes bytes split anywhere and gives frames (TR-6).
@@ -63,8 +68,16 @@ enum Stage {
         bytes: [u8; HEADER_BYTES],
         filled: usize,
     },
+    /// TR-45: the sequence of a marked frame.
+    Sequence {
+        header: Header,
+        kind: Kind,
+        bytes: [u8; SEQUENCE_BYTES],
+        filled: usize,
+    },
     Body {
         header: Header,
+        mark: Option<Mark>,
     },
 }
 
@@ -87,6 +100,11 @@ impl Decoder {
         }
     }
 
+    /// The peer has said which edition it speaks; called between two frames.
+    pub(super) const fn speak(&mut self, edition: Edition) {
+        self.edition = edition;
+    }
+
     /// The bound of each body after HELLO.
     pub(super) const fn limit(&self) -> u32 {
         self.limit
@@ -100,21 +118,38 @@ impl Decoder {
         loop {
             match &mut self.stage {
                 Stage::Header { bytes, filled } => {
-                    let rest = bytes.get_mut(*filled..).unwrap_or_default();
-                    let taken = rest.len().min(input.len());
-                    for (place, byte) in rest.iter_mut().zip(input.iter()) {
-                        *place = *byte;
-                    }
-                    input.advance(taken);
-                    *filled = filled.saturating_add(taken);
-                    if *filled < HEADER_BYTES {
+                    if !fill(bytes, filled, input) {
                         return Ok(None);
                     }
                     let header = self.judge(expect)?;
-                    self.stage = Stage::Body { header };
+                    self.stage = match header.kind {
+                        None => Stage::Body { header, mark: None },
+                        Some(kind) => Stage::Sequence {
+                            header,
+                            kind,
+                            bytes: [0; SEQUENCE_BYTES],
+                            filled: 0,
+                        },
+                    };
                 }
-                Stage::Body { header } => {
-                    let (flags, length) = (header.flags, header.length);
+                Stage::Sequence {
+                    header,
+                    kind,
+                    bytes,
+                    filled,
+                } => {
+                    if !fill(bytes, filled, input) {
+                        return Ok(None);
+                    }
+                    let (header, kind) = (*header, *kind);
+                    // TR-8
+                    let sequence = Sequence::new(u64::from_be_bytes(*bytes));
+                    let sequence = sequence.ok_or(Refusal::SequenceInvalid)?;
+                    let mark = Some(Mark { kind, sequence });
+                    self.stage = Stage::Body { header, mark };
+                }
+                Stage::Body { header, mark } => {
+                    let (flags, mark, length) = (header.flags, *mark, header.length);
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     let missing = length.saturating_sub(self.gathered.len());
                     let body = if self.gathered.is_empty() && input.len() >= missing {
@@ -132,7 +167,7 @@ impl Decoder {
                         return Ok(None);
                     };
                     self.stage = START;
-                    return Ok(Some(Frame { flags, body }));
+                    return Ok(Some(Frame { flags, mark, body }));
                 }
             }
         }
@@ -142,7 +177,7 @@ impl Decoder {
     /// reads into it spares a copy, and calls [`Self::next`] with an empty input then. At most `most`
     /// bytes of memory are made ready at a time (TR-55).
     pub fn body_room(&mut self, least: usize, most: usize) -> Option<Limit<&mut BytesMut>> {
-        let Stage::Body { header } = &self.stage else {
+        let Stage::Body { header, .. } = &self.stage else {
             return None;
         };
         let length = usize::try_from(header.length).unwrap_or(usize::MAX);
@@ -161,7 +196,7 @@ impl Decoder {
     fn judge(&self, expect: Expect) -> Result<Header, Refusal> {
         let bytes = match &self.stage {
             Stage::Header { bytes, .. } => *bytes,
-            Stage::Body { header } => return Ok(*header),
+            Stage::Sequence { header, .. } | Stage::Body { header, .. } => return Ok(*header),
         };
         match expect {
             Expect::Hello => Header::of_hello(self.edition, bytes),
@@ -174,7 +209,26 @@ impl Decoder {
                     Err(Refusal::DataBeforeReady)
                 }
             }
+            Expect::More(so_far) => {
+                let header = Header::of_frame(self.edition, self.limit, bytes)?;
+                self.judge_more(header, so_far)
+            }
         }
+    }
+
+    /// TR-8, TR-54: what E2 wants of a frame that continues a message, before its body comes.
+    fn judge_more(&self, header: Header, so_far: u64) -> Result<Header, Refusal> {
+        if self.edition == Edition::E1 {
+            return Ok(header);
+        }
+        if header.kind.is_some() || header.flags.is_special() {
+            return Err(Refusal::MultipartInvalid);
+        }
+        let sum = so_far.saturating_add(u64::from(header.length));
+        if self.limit < u32::MAX && sum > u64::from(self.limit) {
+            return Err(Refusal::BodyTooLarge);
+        }
+        Ok(header)
     }
 
     /// Whether the bytes so far end inside of a frame.
@@ -186,6 +240,18 @@ impl Decoder {
     pub fn gathered_capacity(&self) -> usize {
         self.gathered.capacity()
     }
+}
+
+/// Takes what is missing of a part of fixed length; false when the input ends before it.
+fn fill<const N: usize>(bytes: &mut [u8; N], filled: &mut usize, input: &mut Bytes) -> bool {
+    let rest = bytes.get_mut(*filled..).unwrap_or_default();
+    let taken = rest.len().min(input.len());
+    for (place, byte) in rest.iter_mut().zip(input.iter()) {
+        *place = *byte;
+    }
+    input.advance(taken);
+    *filled = filled.saturating_add(taken);
+    *filled >= N
 }
 
 #[cfg(test)]
@@ -213,7 +279,7 @@ mod tests {
     #[test]
     fn a_body_in_one_piece_is_a_slice_and_20_mib_pass() {
         let mut bytes = vec![0; 20 << 20];
-        bytes.splice(0..0, Header::encode(Edition::E1, Flags::LAST, 20 << 20));
+        bytes.splice(0..0, Header::encode(Flags::LAST, 20 << 20));
         let mut input = Bytes::from(bytes);
         let expected = input.as_ptr().wrapping_add(HEADER_BYTES);
         let frame = decoder().next(Expect::Any, &mut input).unwrap().unwrap();
@@ -227,5 +293,46 @@ mod tests {
         let mut input = Bytes::from_static(b"\x5A\x01\0\0\xFF\0\0\0");
         let refused = decoder().next(Expect::Ready, &mut input);
         assert_eq!(refused, Err(Refusal::DataBeforeReady));
+    }
+
+    /// TR-6, TR-45: the sequence is between header and body, and its bytes come in any pieces.
+    #[test]
+    fn a_marked_frame_has_its_sequence_in_front_of_the_body() {
+        let bytes = b"\x5A\x01\0\x02\0\0\0\x02\0\0\0\0\0\0\0\x09hi";
+        for at in 0..bytes.len() {
+            let mut decoder = Decoder::new(Edition::E2, u32::MAX);
+            let mut first = Bytes::copy_from_slice(&bytes[..at]);
+            assert_eq!(decoder.next(Expect::Any, &mut first), Ok(None), "{at}");
+            let mut second = Bytes::copy_from_slice(&bytes[at..]);
+            let frame = decoder.next(Expect::Any, &mut second).unwrap().unwrap();
+            let kind = Kind::Reply;
+            let sequence = Sequence::new(9).unwrap();
+            assert_eq!(frame.mark, Some(Mark { kind, sequence }));
+            assert_eq!(&frame.body[..], b"hi");
+            assert!(!decoder.is_inside_frame());
+        }
+    }
+
+    /// TR-8, TR-54
+    #[test]
+    fn what_the_second_edition_forbids_is_refused_before_a_body_comes() {
+        let refused = |limit, expect, bytes: &'static [u8]| {
+            let mut decoder = Decoder::new(Edition::E2, limit);
+            decoder.next(expect, &mut Bytes::from_static(bytes))
+        };
+        let zero = b"\x5A\x01\0\x01\xFF\0\0\0\0\0\0\0\0\0\0\0";
+        let sequence = Err(Refusal::SequenceInvalid);
+        assert_eq!(refused(u32::MAX, Expect::Any, zero), sequence);
+        let marked = b"\x5A\x01\0\x01\xFF\0\0\0";
+        let multipart = Err(Refusal::MultipartInvalid);
+        assert_eq!(refused(u32::MAX, Expect::More(1), marked), multipart);
+        let special = b"\x5A\x01\x04\0\0\0\x01\0";
+        assert_eq!(refused(u32::MAX, Expect::More(1), special), multipart);
+        let part = b"\x5A\x01\0\0\0\0\0\x51";
+        assert_eq!(refused(100, Expect::More(19), part), Ok(None));
+        let too_large = Err(Refusal::BodyTooLarge);
+        assert_eq!(refused(100, Expect::More(20), part), too_large);
+        let kind = b"\x5A\x01\0\x04\0\0\0\0";
+        assert_eq!(refused(100, Expect::Any, kind), Err(Refusal::KindInvalid));
     }
 }

@@ -1,11 +1,11 @@
 //! Messages to bytes: heads in one buffer, payloads as parts of their own.
 
 use bytes::{Bytes, BytesMut};
-use spotlane_wire::FrameBuffer;
+use spotlane_wire::{FrameBuffer, FramePart};
 
 use super::header::{Edition, Flags, Header};
-use super::message::Envelope;
-use crate::bound::FRAME_CHARGE;
+use super::message::{ENVELOPE_BYTES, Envelope, Mark};
+use crate::bound::{FRAME_CHARGE, HEADER_BYTES};
 
 /// From this size on a frame body stays a part of its own instead of being copied (as in the codec).
 const SPLIT_MIN: usize = 512;
@@ -78,6 +78,11 @@ impl Size {
                 charge: ENVELOPE_BODY_BYTES.saturating_add(FRAME_CHARGE.saturating_mul(4)),
                 body_bytes: ENVELOPE_BODY_BYTES,
             },
+            // TR-45: the sequence belongs to the header.
+            (
+                Edition::E2,
+                Envelope::Request(_) | Envelope::Reply(_) | Envelope::CompletionControl,
+            ) => Self::default(),
         };
         for body in bodies {
             let body = u64::try_from(body).unwrap_or(u64::MAX);
@@ -100,51 +105,94 @@ pub fn size_of(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Si
     )
 }
 
-/// Writes a record as a message, large payloads as parts of their own.
-pub fn write_record(
+/// A buffer for records with room for what [`write_in_room`] puts in front of their frames.
+pub(crate) fn record_buffer() -> FrameBuffer {
+    FrameBuffer::with_room(ENVELOPE_BYTES.saturating_add(HEADER_BYTES), HEADER_BYTES)
+}
+
+/// Writes a record as a message, in one piece but for a large payload. The record is in a
+/// [`record_buffer`].
+pub(crate) fn write_in_room(
     edition: Edition,
     envelope: Envelope,
-    record: &FrameBuffer,
+    record: &mut FrameBuffer,
     sink: &mut impl Sink,
 ) {
-    write_envelope(edition, envelope, sink);
-    let mut frames = record.frames().peekable();
-    while let Some(frame) = frames.next() {
-        let flags = more_if(frames.peek().is_some());
-        sink.copy(&Header::encode(edition, flags, length(frame.bytes())));
-        sink.copy(frame.head());
-        if let Some(payload) = frame.payload() {
-            write_body(payload, sink);
+    let count = record.frames().len();
+    for at in 0..count {
+        let bytes = record.frames().nth(at).map_or(0, |frame| frame.bytes());
+        let flags = more_if(at.saturating_add(1) < count);
+        let mark = match edition {
+            Edition::E2 if at == 0 => envelope.mark(),
+            Edition::E1 | Edition::E2 => None,
+        };
+        let mut put = true;
+        if let Some(mark) = mark {
+            put &= record.put_in_front(at, &mark.sequence.get().to_be_bytes());
         }
+        let kind = mark.map(|mark| mark.kind);
+        put &= record.put_in_front(at, &Header::encode_kind(flags, kind, length(bytes)));
+        if let (Edition::E1, 0, Some(envelope)) = (edition, at, envelope.bytes()) {
+            put &= record.put_in_front(at, &envelope);
+        }
+        debug_assert!(put, "the buffer has room for the longest front");
     }
+    record.each_part(|part| match part {
+        FramePart::Copied(bytes) => sink.copy(bytes),
+        FramePart::Payload(payload) => write_body(payload, sink),
+    });
 }
 
 /// Encodes a record, whose large payload is not copied.
 pub fn encode_record(edition: Edition, envelope: Envelope, record: &FrameBuffer) -> Parts {
     let mut writer = Writer::default();
-    write_record(edition, envelope, record, &mut writer);
+    let mut start = write_envelope(edition, envelope, &mut writer);
+    let mut frames = record.frames().peekable();
+    while let Some(frame) = frames.next() {
+        let flags = more_if(frames.peek().is_some());
+        write_header(start.take(), flags, length(frame.bytes()), &mut writer);
+        writer.copy(frame.head());
+        if let Some(payload) = frame.payload() {
+            write_body(payload, &mut writer);
+        }
+    }
     writer.finish(size_of(edition, envelope, record))
 }
 
 /// Encodes frames of any content; large ones are not copied.
 pub fn encode_frames(edition: Edition, envelope: Envelope, frames: &[Bytes]) -> Parts {
     let mut writer = Writer::default();
-    write_envelope(edition, envelope, &mut writer);
+    let mut start = write_envelope(edition, envelope, &mut writer);
     let mut rest = frames.iter().peekable();
     while let Some(frame) = rest.next() {
         let flags = more_if(rest.peek().is_some());
-        writer.copy(&Header::encode(edition, flags, length(frame.len())));
+        write_header(start.take(), flags, length(frame.len()), &mut writer);
         write_body(frame, &mut writer);
     }
     writer.finish(Size::of(edition, envelope, frames.iter().map(Bytes::len)))
 }
 
-fn write_envelope(edition: Edition, envelope: Envelope, sink: &mut impl Sink) {
+/// TR-40, TR-45: what is in front of the payload, or what the first frame of it is marked with.
+#[inline]
+fn write_envelope(edition: Edition, envelope: Envelope, sink: &mut impl Sink) -> Option<Mark> {
     match edition {
         Edition::E1 => {
-            if let Some(bytes) = envelope.bytes(edition) {
+            if let Some(bytes) = envelope.bytes() {
                 sink.copy(&bytes);
             }
+            None
+        }
+        Edition::E2 => envelope.mark(),
+    }
+}
+
+#[inline]
+fn write_header(mark: Option<Mark>, flags: Flags, length: u32, sink: &mut impl Sink) {
+    match mark {
+        None => sink.copy(&Header::encode(flags, length)),
+        Some(Mark { kind, sequence }) => {
+            sink.copy(&Header::encode_kind(flags, Some(kind), length));
+            sink.copy(&sequence.get().to_be_bytes());
         }
     }
 }
@@ -218,6 +266,24 @@ mod tests {
               \x5A\x01\x01\0\0\0\0\x08\0\0\0\0\0\0\0\x02\x5A\x01\0\0\0\0\0\x03ask"
         );
         assert_eq!(parts.charge(), 5 * 64 + 1 + 1 + 1 + 8 + 3);
+    }
+
+    /// TR-45
+    #[test]
+    fn a_request_of_the_second_edition_is_marked_on_its_first_frame() {
+        let sequence = Sequence::new(2).unwrap();
+        let frames = ["ask", "more"].map(|body| Bytes::from_static(body.as_bytes()));
+        let encode = |envelope| encode_frames(Edition::E2, envelope, &frames);
+        let request = encode(Envelope::Request(sequence));
+        assert_eq!(
+            &request.to_bytes()[..],
+            b"\x5A\x01\x01\x01\0\0\0\x03\0\0\0\0\0\0\0\x02ask\x5A\x01\0\0\0\0\0\x04more"
+        );
+        assert_eq!(request.charge(), 2 * 64 + 3 + 4);
+        assert_eq!(encode(Envelope::Reply(sequence)).to_bytes()[3], 2);
+        let plain = b"\x5A\x01\x01\0\0\0\0\x03ask\x5A\x01\0\0\0\0\0\x04more";
+        assert_eq!(&encode(Envelope::Plain).to_bytes()[..], plain);
+        assert_eq!(&encode(Envelope::CompletionControl).to_bytes()[..], plain);
     }
 
     /// TR-38

@@ -1,20 +1,83 @@
 //! The eight bytes in front of every frame.
 
 use super::refusal::Refusal;
-use crate::bound::{CONTROL_BODY_MAX, HEADER_BYTES, HELLO_BODY_MAX, HELLO_BODY_MIN};
+use crate::bound::{
+    CONTROL_BODY_MAX, CONTROL_BODY_MAX_E2, HEADER_BYTES, HELLO_BODY_MAX, HELLO_BODY_MIN,
+};
 
 const MAGIC: u8 = 0x5A;
 const VERSION: u8 = 0x01;
 
-/// Which of the two wire editions a connection speaks (TR-1).
-///
-/// The second edition comes with the tokio part; every place that differs matches on this value.
+/// Which of the two wire editions a connection speaks (TR-1). Every place that differs matches on this
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "closed by TR-1")]
 pub enum Edition {
-    /// Pairs of connections, request framing in four frames.
+    /// Named pairs of connections, request framing in four frames, completion controls.
     #[default]
     E1,
+    /// Pairs by identity, request framing behind the header, flow control frames.
+    E2,
+}
+
+/// Which editions a side speaks, and so how it opens a connection (TR-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by TR-2")]
+pub enum Opening {
+    /// This one alone.
+    Fixed(Edition),
+    /// Either: the READY of the peer says which one the connection speaks.
+    Neutral,
+}
+
+impl Opening {
+    /// What is assumed while the peer has not said it: no frame before READY differs.
+    pub(super) const fn assumed(self) -> Edition {
+        match self {
+            Self::Fixed(edition) => edition,
+            Self::Neutral => Edition::E1,
+        }
+    }
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self::Fixed(Edition::default())
+    }
+}
+
+/// What the first frame of a message of E2 may be besides data (TR-45).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "closed by TR-45")]
+pub enum Kind {
+    /// A request.
+    Request,
+    /// Its reply.
+    Reply,
+    /// A reply that tells of a failure.
+    ErrorReply,
+}
+
+impl Kind {
+    const fn wire(kind: Option<Self>) -> u8 {
+        match kind {
+            None => 0,
+            Some(Self::Request) => 1,
+            Some(Self::Reply) => 2,
+            Some(Self::ErrorReply) => 3,
+        }
+    }
+
+    /// TR-8: an unknown kind has an error of its own.
+    const fn judge(byte: u8) -> Result<Option<Self>, Refusal> {
+        match byte {
+            0 => Ok(None),
+            1 => Ok(Some(Self::Request)),
+            2 => Ok(Some(Self::Reply)),
+            3 => Ok(Some(Self::ErrorReply)),
+            _ => Err(Refusal::KindInvalid),
+        }
+    }
 }
 
 /// The flags of a frame whose header was judged.
@@ -74,6 +137,8 @@ impl Flags {
 pub struct Header {
     /// The flags.
     pub flags: Flags,
+    /// What the message is, if a sequence follows the header; never in E1.
+    pub kind: Option<Kind>,
     /// The length of the body, 0 to 2^32 - 1 (TR-5).
     pub length: u32,
 }
@@ -92,7 +157,11 @@ impl Header {
             return Err(Refusal::HelloTooShort);
         }
         match judge_start(edition, bytes) {
-            Ok(flags) if flags.is_control() => Ok(Self { flags, length }),
+            Ok((flags, kind)) if flags.is_control() => Ok(Self {
+                flags,
+                kind,
+                length,
+            }),
             Ok(_) => Err(Refusal::FlagsInvalid),
             Err(refusal) => Err(refusal),
         }
@@ -102,6 +171,7 @@ impl Header {
     ///
     /// # Errors
     /// The peer broke the protocol.
+    #[inline]
     pub const fn of_frame(
         edition: Edition,
         limit: u32,
@@ -109,23 +179,36 @@ impl Header {
     ) -> Result<Self, Refusal> {
         let length = length_of(bytes);
         match judge_start(edition, bytes) {
-            Ok(flags) => {
+            Ok((flags, kind)) => {
+                // TR-54: where the limit holds, and what bounds the frames that it is not for.
                 let bounded = flags.is_control() || flags.is_special();
-                if length > limit || (bounded && length > CONTROL_BODY_MAX) {
+                let too_large = match edition {
+                    Edition::E1 => length > limit || (bounded && length > CONTROL_BODY_MAX),
+                    Edition::E2 if bounded => length > CONTROL_BODY_MAX_E2,
+                    Edition::E2 => length > limit,
+                };
+                if too_large {
                     return Err(Refusal::BodyTooLarge);
                 }
-                Ok(Self { flags, length })
+                Ok(Self {
+                    flags,
+                    kind,
+                    length,
+                })
             }
             Err(refusal) => Err(refusal),
         }
     }
 
-    /// The bytes of a header.
-    pub const fn encode(edition: Edition, flags: Flags, length: u32) -> [u8; HEADER_BYTES] {
+    /// The bytes of a header without a kind, which are the same in both editions.
+    pub const fn encode(flags: Flags, length: u32) -> [u8; HEADER_BYTES] {
+        Self::encode_kind(flags, None, length)
+    }
+
+    /// The bytes of a header of E2; with a kind, the sequence has to follow (TR-45).
+    pub const fn encode_kind(flags: Flags, kind: Option<Kind>, length: u32) -> [u8; HEADER_BYTES] {
         let [a, b, c, d] = length.to_be_bytes();
-        match edition {
-            Edition::E1 => [MAGIC, VERSION, flags.0, 0, a, b, c, d],
-        }
+        [MAGIC, VERSION, flags.0, Kind::wire(kind), a, b, c, d]
     }
 }
 
@@ -133,21 +216,32 @@ const fn length_of([_, _, _, _, a, b, c, d]: [u8; HEADER_BYTES]) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// Magic, version, flags and reserved byte, in this order.
+/// Magic, version, flags and the byte behind them, in this order.
+#[inline]
 const fn judge_start(
     edition: Edition,
-    [magic, version, flags, reserved, ..]: [u8; HEADER_BYTES],
-) -> Result<Flags, Refusal> {
+    [magic, version, flags, last, ..]: [u8; HEADER_BYTES],
+) -> Result<(Flags, Option<Kind>), Refusal> {
     if magic != MAGIC {
         return Err(Refusal::InvalidMagic);
     }
     if version != VERSION {
         return Err(Refusal::VersionMismatch);
     }
-    match (edition, reserved) {
-        (Edition::E1, 0) => Flags::judge(flags),
-        // TR-3: a frame of the other edition is refused here.
+    let flags = match Flags::judge(flags) {
+        Ok(flags) => flags,
+        Err(refusal) => return Err(refusal),
+    };
+    match (edition, last) {
+        (Edition::E1, 0) => Ok((flags, None)),
+        // TR-3: a request of the other edition is refused here.
         (Edition::E1, _) => Err(Refusal::FlagsInvalid),
+        // TR-8: only data has a kind.
+        (Edition::E2, kind) => match Kind::judge(kind) {
+            Ok(Some(_)) if !flags.is_data() => Err(Refusal::FlagsInvalid),
+            Ok(kind) => Ok((flags, kind)),
+            Err(refusal) => Err(refusal),
+        },
     }
 }
 
@@ -176,7 +270,7 @@ mod tests {
     #[test]
     fn the_first_edition_is_the_default_and_a_value() {
         assert_eq!(Edition::default(), Edition::E1);
-        let header = Header::encode(Edition::E1, Flags::MORE, 258);
+        let header = Header::encode(Flags::MORE, 258);
         assert_eq!(header, [0x5A, 1, 1, 0, 0, 0, 1, 2]);
     }
 
@@ -226,5 +320,52 @@ mod tests {
         assert_eq!(hello([0, 0, 0, 0, 0, 0, 0, 2]), Refusal::HelloTooShort);
         assert_eq!(hello([0, 0, 0, 0, 0, 0, 0, 3]), Refusal::InvalidMagic);
         assert_eq!(hello([0x5A, 1, 0, 0, 0, 0, 0, 3]), Refusal::FlagsInvalid);
+    }
+
+    /// TR-8
+    #[test]
+    fn a_kind_goes_with_data_alone_and_an_unknown_one_has_its_own_error() {
+        let judge = |flags, kind| {
+            Header::of_frame(
+                Edition::E2,
+                LIMIT,
+                [MAGIC, VERSION, flags, kind, 0, 0, 0, 1],
+            )
+        };
+        for (byte, kind) in [
+            (0, None),
+            (1, Some(Kind::Request)),
+            (2, Some(Kind::Reply)),
+            (3, Some(Kind::ErrorReply)),
+        ] {
+            for flags in [0, 1] {
+                let header = judge(flags, byte).unwrap();
+                assert_eq!(header.kind, kind);
+                let bytes = Header::encode_kind(header.flags, kind, 1);
+                assert_eq!(bytes, [MAGIC, VERSION, flags, byte, 0, 0, 0, 1]);
+            }
+        }
+        for flags in [0x02, 0x04, 0x05, 0x08, 0x10] {
+            assert!(judge(flags, 0).is_ok());
+            for kind in 1..=3 {
+                assert_eq!(judge(flags, kind), Err(Refusal::FlagsInvalid));
+            }
+        }
+        for kind in 4..=u8::MAX {
+            assert_eq!(judge(0, kind), Err(Refusal::KindInvalid));
+        }
+    }
+
+    /// TR-54: in E2 the limit is for parts, and control frames have a bound of their own.
+    #[test]
+    fn the_second_edition_bounds_control_frames_by_themselves() {
+        let header = |flags, limit, length: u32| {
+            let [a, b, c, d] = length.to_be_bytes();
+            Header::of_frame(Edition::E2, limit, [MAGIC, VERSION, flags, 0, a, b, c, d])
+        };
+        assert!(header(2, 100, 4096).is_ok());
+        assert_eq!(header(2, LIMIT, 4097), Err(Refusal::BodyTooLarge));
+        assert_eq!(header(0, 100, 101), Err(Refusal::BodyTooLarge));
+        assert!(header(0, LIMIT, 4097).is_ok());
     }
 }

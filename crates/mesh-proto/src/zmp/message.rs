@@ -1,4 +1,5 @@
-//! Frames to messages, and the envelope of requests and replies (E1).
+//! Frames to messages, and how requests and replies are told from others: by an envelope of four frames
+//! in E1, by a mark on the first frame in E2.
 
 use core::num::NonZeroU64;
 
@@ -8,7 +9,8 @@ use thiserror::Error;
 use super::control::Lane;
 use super::decoder::Frame;
 use super::frames::Frames;
-use super::header::{Edition, Flags, Header};
+use super::header::{Flags, Header, Kind};
+use super::refusal::Refusal;
 use crate::bound::{
     COMPLETION_CONTROL_FRAMES_MAX, HEADER_BYTES, MESSAGE_BYTES_MAX, MESSAGE_FRAMES_MAX,
 };
@@ -41,6 +43,16 @@ impl Sequence {
     }
 }
 
+/// What the first frame of a request or reply of E2 says besides its body (TR-45).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "closed by TR-45")]
+pub struct Mark {
+    /// What the message is.
+    pub kind: Kind,
+    /// Which request it belongs to.
+    pub sequence: Sequence,
+}
+
 /// How a message that we send travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
@@ -54,15 +66,15 @@ pub enum Envelope {
     Request(Sequence),
     /// Its reply, on the Completion lane.
     Reply(Sequence),
-    /// A completion control, on the Completion lane.
+    /// A completion control, on the Completion lane; a plain message in E2, which has none.
     CompletionControl,
 }
 
 impl Envelope {
-    /// Its bytes: in E1 four frames in front of the payload (TR-40).
-    pub(super) fn bytes(self, edition: Edition) -> Option<[u8; ENVELOPE_BYTES]> {
+    /// The bytes of it in E1: four frames in front of the payload (TR-40).
+    pub(super) fn bytes(self) -> Option<[u8; ENVELOPE_BYTES]> {
         let (kind, sequence) = self.wire()?;
-        let mut bytes = empty_envelope(edition);
+        let mut bytes = EMPTY_ENVELOPE;
         if let Some(place) = bytes.get_mut(KIND_AT) {
             *place = kind;
         }
@@ -70,6 +82,16 @@ impl Envelope {
             *place = sequence.to_be_bytes();
         }
         Some(bytes)
+    }
+
+    /// What it is in E2: a mark on the first frame (TR-45).
+    pub(super) const fn mark(self) -> Option<Mark> {
+        let (kind, sequence) = match self {
+            Self::Plain | Self::CompletionControl => return None,
+            Self::Request(sequence) => (Kind::Request, sequence),
+            Self::Reply(sequence) => (Kind::Reply, sequence),
+        };
+        Some(Mark { kind, sequence })
     }
 
     /// Type and sequence (TR-40, TR-44).
@@ -153,6 +175,31 @@ impl Message {
         }
     }
 
+    /// Reads a message of E2 that came on `lane`, whose first frame has this mark.
+    ///
+    /// # Errors
+    /// It is a request or reply of E1 (TR-3): no record begins like one (TR-47).
+    pub fn marked(lane: Lane, mark: Option<Mark>, frames: Frames) -> Result<Self, Refusal> {
+        let Some(Mark { kind, sequence }) = mark else {
+            return match lane {
+                _ if envelope_of(&frames).is_some() => Err(Refusal::OtherEdition),
+                Lane::Application => Ok(Self::Plain(frames)),
+                Lane::Completion => Ok(Self::Misplaced),
+            };
+        };
+        let payload = frames;
+        Ok(match (lane, kind) {
+            (Lane::Application, Kind::Request) => Self::Request { sequence, payload },
+            (Lane::Completion, Kind::Reply) => Self::Reply { sequence, payload },
+            (Lane::Completion, Kind::ErrorReply) => Self::ErrorReply {
+                sequence,
+                errno: payload.first().and_then(errno),
+            },
+            (Lane::Application, Kind::Reply | Kind::ErrorReply)
+            | (Lane::Completion, Kind::Request) => Self::Misplaced,
+        })
+    }
+
     /// The bytes of all frames that are kept, with the charge of each (TR-50).
     pub fn held_bytes(&self) -> u64 {
         match self {
@@ -176,13 +223,15 @@ pub(super) const ENVELOPE_BYTES: usize = 3 * (HEADER_BYTES + 1) + HEADER_BYTES +
 const KIND_AT: usize = 3 * (HEADER_BYTES + 1) - 1;
 
 /// An envelope of type 0 and sequence 0.
+const EMPTY_ENVELOPE: [u8; ENVELOPE_BYTES] = empty_envelope();
+
 #[expect(
     clippy::many_single_char_names,
     reason = "made while compiling, which a loop over its parts is not"
 )]
-const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
-    let [a, b, c, d, e, f, g, h] = Header::encode(edition, Flags::MORE, 1);
-    let [i, j, k, l, m, n, o, p] = Header::encode(edition, Flags::MORE, 8);
+const fn empty_envelope() -> [u8; ENVELOPE_BYTES] {
+    let [a, b, c, d, e, f, g, h] = Header::encode(Flags::MORE, 1);
+    let [i, j, k, l, m, n, o, p] = Header::encode(Flags::MORE, 8);
     [
         a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 1, a, b, c, d, e, f, g, h, 0, i, j, k,
         l, m, n, o, p, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -190,17 +239,22 @@ const fn empty_envelope(edition: Edition) -> [u8; ENVELOPE_BYTES] {
 }
 
 /// Type and sequence of an envelope that lies in one piece.
-pub(super) fn read_envelope(edition: Edition, bytes: &[u8; ENVELOPE_BYTES]) -> Option<(u8, u64)> {
+pub(super) fn read_envelope(bytes: &[u8; ENVELOPE_BYTES]) -> Option<(u8, u64)> {
     // Most messages begin with a longer frame, so this is all that is looked at.
     if *bytes.get(HEADER_BYTES - 1)? != 1 {
         return None;
     }
+    let word = |at: usize| -> Option<[u8; 8]> { bytes.get(at..)?.first_chunk().copied() };
+    let expected =
+        |at: usize| -> Option<[u8; 8]> { EMPTY_ENVELOPE.get(at..)?.first_chunk().copied() };
+    // Word by word, which overlap: everything but the type and the sequence.
+    for at in [0, 8, 16, 18, 27] {
+        if word(at)? != expected(at)? {
+            return None;
+        }
+    }
     let kind = *bytes.get(KIND_AT)?;
-    let sequence = *bytes.last_chunk::<8>()?;
-    let mut expected = empty_envelope(edition);
-    *expected.get_mut(KIND_AT)? = kind;
-    *expected.last_chunk_mut::<8>()? = sequence;
-    (expected == *bytes).then_some((kind, u64::from_be_bytes(sequence)))
+    Some((kind, u64::from_be_bytes(*bytes.last_chunk::<8>()?)))
 }
 
 fn charge(frame: &Bytes) -> u64 {
@@ -237,32 +291,42 @@ pub struct Overlong;
 /// Joins the frames of a message (TR-38).
 #[derive(Debug, Default)]
 pub struct Assembler {
+    mark: Option<Mark>,
     frames: Frames,
     bytes: u64,
 }
 
 impl Assembler {
-    /// Takes the next data frame; gives the message with its last one (TR-39).
+    /// Takes the next data frame; gives the message with its last one, and the mark of its first
+    /// (TR-39).
     ///
     /// # Errors
     /// The message grows beyond what we take.
-    pub fn push(&mut self, frame: Frame) -> Result<Option<Frames>, Overlong> {
+    pub fn push(&mut self, frame: Frame) -> Result<Option<(Option<Mark>, Frames)>, Overlong> {
         let length = u64::try_from(frame.body.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
         if self.frames.len() >= MESSAGE_FRAMES_MAX || self.bytes > MESSAGE_BYTES_MAX {
             return Err(Overlong);
+        }
+        if !self.is_inside_message() {
+            self.mark = frame.mark;
         }
         self.frames.push(frame.body);
         if frame.flags.has_more() {
             return Ok(None);
         }
         self.bytes = 0;
-        Ok(Some(core::mem::take(&mut self.frames)))
+        Ok(Some((self.mark, core::mem::take(&mut self.frames))))
     }
 
     /// Whether a message has begun that has not ended.
     pub fn is_inside_message(&self) -> bool {
         !self.frames.is_empty()
+    }
+
+    /// The bytes of the frames so far.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -364,5 +428,54 @@ mod tests {
             let message = Message::classify(Lane::Completion, list);
             assert_eq!(matches!(message, Message::CompletionControl(_)), taken);
         }
+    }
+
+    /// TR-42, TR-45
+    #[test]
+    fn each_kind_of_the_second_edition_is_read_on_its_lane() {
+        let sequence = Sequence::FIRST;
+        let payload = frames(&[&[0, 0, 0, 7], b"p"]);
+        let read = |lane, kind| {
+            let mark = Some(Mark { kind, sequence });
+            Message::marked(lane, mark, payload.clone()).unwrap()
+        };
+        let request = Message::Request {
+            sequence,
+            payload: payload.clone(),
+        };
+        assert_eq!(read(Lane::Application, Kind::Request), request);
+        let reply = Message::Reply {
+            sequence,
+            payload: payload.clone(),
+        };
+        assert_eq!(read(Lane::Completion, Kind::Reply), reply);
+        let error = Message::ErrorReply {
+            sequence,
+            errno: Some(7),
+        };
+        assert_eq!(read(Lane::Completion, Kind::ErrorReply), error);
+        for (lane, kind) in [
+            (Lane::Application, Kind::Reply),
+            (Lane::Application, Kind::ErrorReply),
+            (Lane::Completion, Kind::Request),
+        ] {
+            assert_eq!(read(lane, kind), Message::Misplaced);
+        }
+    }
+
+    /// TR-3
+    #[test]
+    fn an_envelope_of_the_first_edition_is_refused_by_the_second() {
+        for (kind, sequence) in [(1, ONE), (2, ONE), (3, ONE), (4, ZERO)] {
+            for lane in Lane::ALL {
+                let enveloped = frames(&[&[1], &[1], &[kind], sequence, b"p"]);
+                let refused = Message::marked(lane, None, enveloped);
+                assert_eq!(refused, Err(Refusal::OtherEdition));
+            }
+        }
+        let plain = Message::marked(Lane::Application, None, frames(&[b"ZM", b"p"]));
+        assert!(matches!(plain, Ok(Message::Plain(_))));
+        let plain = Message::marked(Lane::Completion, None, frames(&[b"ZM", b"p"]));
+        assert_eq!(plain, Ok(Message::Misplaced));
     }
 }

@@ -15,12 +15,14 @@ pub use connection::{
     Dropped, PeerReady,
 };
 pub use control::{
-    Generation, Hello, Lane, PairId, PairKey, Ready, SocketType, error_frame, hello_frame,
-    ready_frame,
+    Flow, FlowState, Generation, Hello, Lane, PairId, PairKey, Pairing, Ready, SocketType,
+    error_frame, flow_frame, hello_frame, ready_frame,
 };
 pub use decoder::{Decoder, Expect, Frame};
-pub use encoder::{Parts, Sink, Size, encode_frames, encode_record, size_of, write_record};
+pub use encoder::{Parts, Sink, Size, encode_frames, encode_record, size_of};
+pub(crate) use encoder::{record_buffer, write_in_room};
 pub use frames::Frames;
-pub use header::{Edition, Flags, Header};
-pub use message::{Assembler, Envelope, Message, Overlong, Sequence};
+pub use header::{Edition, Flags, Header, Kind, Opening};
+pub use message::{Assembler, Envelope, Mark, Message, Overlong, Sequence};
 pub use refusal::Refusal;
+pub use scan::{NotCommon, Whole};

@@ -30,6 +30,24 @@ pub enum Refusal {
     /// The handshake took too long (TR-26).
     #[error("handshake timeout")]
     HandshakeTimeout,
+    /// A kind of message that does not exist (TR-8).
+    #[error("kind invalid")]
+    KindInvalid,
+    /// A request or reply with sequence zero (TR-8).
+    #[error("sequence invalid")]
+    SequenceInvalid,
+    /// A frame that does not belong inside of a message (TR-8).
+    #[error("multipart invalid")]
+    MultipartInvalid,
+    /// The stream ended inside of a frame or message (TR-8).
+    #[error("incomplete frame")]
+    Incomplete,
+    /// A message of the other edition (TR-3).
+    #[error("edition mismatch")]
+    OtherEdition,
+    /// A Completion lane that begins with something that it does not carry (TR-45).
+    #[error("completion lane invalid")]
+    NotCompletion,
     /// Data where READY is due (TR-16).
     #[error("data before ready")]
     DataBeforeReady,
@@ -72,7 +90,13 @@ impl Refusal {
             Self::BodyTooLarge | Self::HelloTooLarge => 4,
             Self::SocketTypeMismatch => 5,
             Self::HandshakeTimeout => 6,
+            Self::KindInvalid => 7,
+            Self::SequenceInvalid => 8,
+            Self::MultipartInvalid => 9,
+            Self::Incomplete => 10,
             Self::HelloTooShort
+            | Self::OtherEdition
+            | Self::NotCompletion
             | Self::DataBeforeReady
             | Self::PairMetadataInvalid
             | Self::MaxSizeMetadataInvalid

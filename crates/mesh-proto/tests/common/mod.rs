@@ -2,6 +2,7 @@
 
 use spotlane_mesh_proto::admission::{Expected, Terms};
 use spotlane_mesh_proto::link::LinkSettings;
+use spotlane_mesh_proto::zmp::{Edition, Opening};
 use spotlane_types::count::{
     ApplicationVersion, CapacityLimit, PendingCapacityLimit, ProbeId, Weight,
 };
@@ -11,6 +12,9 @@ use spotlane_types::kind::{ObjectRole, RuntimeState};
 use spotlane_wire::descriptor::{
     Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
 };
+
+pub(crate) const E1: Opening = Opening::Fixed(Edition::E1);
+pub(crate) const E2: Opening = Opening::Fixed(Edition::E2);
 
 fn descriptor(name: &str) -> RouteMeshAdmission {
     let capability = ProtocolCapability::new("framework-service-v13").unwrap();
@@ -38,7 +42,7 @@ fn descriptor(name: &str) -> RouteMeshAdmission {
     }
 }
 
-pub(crate) fn settings(name: &str) -> LinkSettings {
+pub(crate) fn settings(name: &str, opening: Opening) -> LinkSettings {
     let terms = Terms {
         own_id: NodeRid::new(name.as_bytes()).unwrap(),
         own: descriptor(name),
@@ -46,5 +50,7 @@ pub(crate) fn settings(name: &str) -> LinkSettings {
         expected: Expected::Anyone,
         authenticated: SecurityIdentity::new("plaintext").unwrap(),
     };
-    LinkSettings::new(terms, ProbeId::new(1).unwrap())
+    let mut settings = LinkSettings::new(terms, ProbeId::new(1).unwrap());
+    settings.opening = opening;
+    settings
 }

@@ -13,11 +13,9 @@ use spotlane_wire::Record;
 use tokio::sync::Notify;
 
 use super::LinkCore;
+use super::turn::TURN_RECORDS;
 use crate::error::LostReason;
 use crate::inbound::{Diagnostic, Flow, PeerLink, Received, ReplyHandle};
-
-/// Records that one link hands up before others get their turn (TR-53).
-pub(super) const TURN_RECORDS: u32 = 64;
 
 /// The queue between the machine and the host.
 #[derive(Debug, Default)]
@@ -32,6 +30,8 @@ pub(super) struct Inbox {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Item>,
+    /// Of the payloads in the queue.
+    bytes: usize,
     draining: bool,
     paused: bool,
 }
@@ -49,6 +49,20 @@ impl Item {
             self,
             Self::Record(_) | Self::Effect(LinkEffect::Deliver { .. })
         )
+    }
+}
+
+impl Item {
+    /// What it weighs in the queue: its payload, and something for the rest of it.
+    fn bytes(&self) -> usize {
+        const FRAME: usize = 256;
+        let record = match self {
+            Self::Record(received) => &received.record,
+            Self::Effect(LinkEffect::Deliver { record, .. }) => record,
+            Self::Effect(_) => return 0,
+        };
+        let payload = record.payload().map_or(0, |it| it.payload.as_bytes().len());
+        payload.saturating_add(FRAME)
     }
 }
 
@@ -74,9 +88,16 @@ impl Inbox {
             // TR-87: the end does not wait for the host, and what it has not received is lost with
             // the connection, as what is still on the wire.
             state.queue.retain(|item| !item.is_record());
+            state.bytes = 0;
             state.paused = false;
         }
+        state.bytes = state.bytes.saturating_add(item.bytes());
         state.queue.push_back(item);
+    }
+
+    /// The bytes that wait for the host.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -101,8 +122,9 @@ impl Inbox {
         let item = state
             .queue
             .pop_front_if(|item| !(paused && item.is_record()));
-        if item.is_none() {
-            state.draining = false;
+        match &item {
+            Some(item) => state.bytes = state.bytes.saturating_sub(item.bytes()),
+            None => state.draining = false,
         }
         item
     }
@@ -111,9 +133,13 @@ impl Inbox {
     fn next_kept(&self) -> Option<Item> {
         let mut state = self.lock();
         let paused = state.paused;
-        state
+        let item = state
             .queue
-            .pop_front_if(|item| !(paused && item.is_record()))
+            .pop_front_if(|item| !(paused && item.is_record()));
+        if let Some(item) = &item {
+            state.bytes = state.bytes.saturating_sub(item.bytes());
+        }
+        item
     }
 
     /// Takes a pause of the host, unless its resume was faster.
@@ -125,7 +151,9 @@ impl Inbox {
             Offered::Taken
         };
         if let Some(received) = back {
-            state.queue.push_front(Item::Record(received));
+            let item = Item::Record(received);
+            state.bytes = state.bytes.saturating_add(item.bytes());
+            state.queue.push_front(item);
         }
         if self.resumed.swap(false, Ordering::AcqRel) {
             return again;
@@ -150,6 +178,11 @@ impl LinkCore {
     /// The host goes on.
     pub(crate) fn resume(&self) {
         self.inbox.resume();
+        if self.tells_flow.load(Ordering::Acquire) {
+            self.tell_flow();
+            // The reader may be reading on, so the task of the link hands up.
+            self.alarm.notify_one();
+        }
     }
 
     /// Hands up and carries out what is queued, unless another task does.
@@ -214,11 +247,15 @@ impl LinkCore {
     #[inline]
     fn offer(&self, received: Received) -> Offered {
         self.inbox.resumed.store(false, Ordering::Relaxed);
-        match self.node.inbound.on_record(received) {
-            Flow::Continue => Offered::Taken,
+        let offered = match self.node.inbound.on_record(received) {
+            Flow::Continue => return Offered::Taken,
             Flow::Pause => self.inbox.pause(None),
             Flow::Later(received) => self.inbox.pause(Some(received)),
+        };
+        if offered == Offered::Paused {
+            self.tell_flow();
         }
+        offered
     }
 
     /// Does what concerns the host, the node or other links.
@@ -252,6 +289,7 @@ impl LinkCore {
             LinkEffect::Ended(reason) => self.end(reason).await,
             LinkEffect::Write(..)
             | LinkEffect::Close(_)
+            | LinkEffect::PeerFlow(_)
             | LinkEffect::Responsive
             | LinkEffect::RefusedByPeer(_)
             | LinkEffect::Deliver { .. }
@@ -275,6 +313,7 @@ impl LinkCore {
             reason: reason.clone(),
         });
         self.run.store(0, Ordering::Release);
+        self.node.link_count.fetch_sub(1, Ordering::Relaxed);
         self.ended.send_replace(Some(reason));
         // A reader that waits for the host has nothing to wait for any more.
         self.inbox.go.notify_one();

@@ -3,32 +3,43 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use spotlane_mesh_proto::Machine as _;
-use spotlane_mesh_proto::link::{LinkEvent, Outcome, ordinary, reply_outcome};
-use spotlane_mesh_proto::pending::Request;
+use spotlane_mesh_proto::link::{
+    LinkEvent, Outcome, ordinary, ordinary_whole, reply_outcome, reply_outcome_whole,
+};
+use spotlane_mesh_proto::pending::{Request, Unmatched};
 use spotlane_mesh_proto::zmp::{
-    Connection, ConnectionEffect, ConnectionEvent, Frames, Lane, Message,
+    Connection, ConnectionEffect, ConnectionEvent, Lane, Message, Sequence, Whole,
 };
 use spotlane_types::id::Endpoint;
+use spotlane_types::time::Monotonic;
+use spotlane_wire::Record;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::LinkCore;
-use super::inbox::{Item, Offered, TURN_RECORDS};
+use super::inbox::{Item, Offered};
+use super::turn::Turn;
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
-const READ_BYTES_MIN: usize = 16 * 1024;
-/// The usual room to read into.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES_MIN: usize = 24 * 1024;
+/// The usual room to read into; the answers to what fits in are written in one piece, too.
+const READ_BYTES: usize = 56 * 1024;
 /// From this size on the rest of a body is read to where it belongs.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
+/// Records after which the answers to them are written, while more records wait.
+const FLUSH_RECORDS: u32 = 256;
+/// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
+/// its whole time, which is 40 ms at least.
+const QUIET_EVERY: Duration = Duration::from_millis(20);
 
 impl LinkCore {
     /// Dials one lane; the outcome is an event of the machine.
@@ -96,6 +107,8 @@ impl LinkCore {
             connection,
             incoming,
             after_body: false,
+            quiet_until: Monotonic::ORIGIN,
+            turn: Turn::default(),
             effects: Vec::new(),
             ended: Vec::new(),
         };
@@ -104,7 +117,8 @@ impl LinkCore {
     }
 }
 
-/// Reads one lane.
+/// Reads one lane, and hands up what comes in its own turn: a record goes through no other queue and task
+/// on its way to the host (EX-389).
 struct Reader {
     core: Arc<LinkCore>,
     lane: Lane,
@@ -112,12 +126,14 @@ struct Reader {
     incoming: Incoming,
     /// The last read was of a large body.
     after_body: bool,
+    quiet_until: Monotonic,
+    turn: Turn,
     effects: Vec<ConnectionEffect>,
     ended: Vec<Ended>,
 }
 
 /// A request whose reply came, who waits for it, and the reply.
-type Ended = ((Request, oneshot::Sender<Outcome>), Frames);
+type Ended = ((Request, oneshot::Sender<Outcome>), Whole);
 
 impl Reader {
     async fn run(mut self) {
@@ -126,29 +142,31 @@ impl Reader {
             self.wait_for_room().await;
             let read = self.read(&mut buffer).await;
             let now = self.core.node.clock().now();
-            let over = match read {
+            if let Some(Ok(bytes)) = read {
+                self.turn.read(now, bytes);
+            }
+            if now >= self.quiet_until {
+                // Each lane carries bytes in one direction, so nothing takes its acknowledgements along.
+                self.incoming.acknowledge_late();
+                self.quiet_until = now.after(QUIET_EVERY);
+            }
+            let input = match read {
                 Some(Ok(0) | Err(_)) => {
                     let closed = ConnectionEvent::Closed;
                     self.connection.on_event(now, closed, &mut self.effects);
-                    true
+                    None
                 }
-                Some(Ok(_)) => {
-                    let bytes = buffer.split().freeze();
-                    let received = ConnectionEvent::Received(bytes);
-                    self.connection.on_event(now, received, &mut self.effects);
-                    false
-                }
+                Some(Ok(_)) => Some(buffer.split().freeze()),
                 None => {
                     self.connection.on_deadline(now, &mut self.effects);
-                    false
+                    None
                 }
             };
-            let ended = self
-                .effects
-                .iter()
-                .any(|it| matches!(it, ConnectionEffect::End(_)));
-            self.take_in().await;
-            if over || ended {
+            match input {
+                Some(input) => self.take_in(input).await,
+                None => self.hand_to_machine().await,
+            }
+            if self.connection.is_over() {
                 break;
             }
         }
@@ -161,7 +179,7 @@ impl Reader {
         if self.lane != Lane::Application {
             return;
         }
-        while self.core.inbox.is_paused() {
+        while self.core.inbox.is_paused() && !self.core.reads_on() {
             self.core.inbox.go.notified().await;
             self.core.drain().await;
         }
@@ -174,7 +192,7 @@ impl Reader {
         // The rest of a large body is read to where it belongs.
         if let Some(room) = self.connection.body_room(DIRECT_BYTES_MIN, most) {
             self.after_body = true;
-            return Some(self.incoming.read_limited(room).await);
+            return Some(self.turn.wait(self.incoming.read_limited(room)).await);
         }
         let room = most.clamp(READ_BYTES_MIN, READ_BYTES);
         if buffer.capacity() < READ_BYTES_MIN {
@@ -187,6 +205,7 @@ impl Reader {
             room
         };
         let read = self.incoming.read_limited(buffer.limit(room));
+        let read = self.turn.wait(read);
         match self.connection.next_deadline() {
             None => Some(read.await),
             Some(deadline) => {
@@ -196,86 +215,164 @@ impl Reader {
         }
     }
 
-    /// Hands up what came. Records of an admitted peer go straight to the host; everything else is
-    /// for the machine.
-    async fn take_in(&mut self) {
-        if self.effects.is_empty() {
-            return;
-        }
+    /// Takes what came; without bytes, the rest of a large body did. Records of an admitted peer go
+    /// straight to the host; everything else is for the machine.
+    async fn take_in(&mut self, input: Bytes) {
         let direct = match self.lane {
             Lane::Application => self.core.peer_link(),
             Lane::Completion => None,
         };
         match direct {
-            Some(from) if self.core.inbox.begin() => self.deliver(&from).await,
+            Some(from) if self.core.inbox.begin() => self.deliver(&from, input).await,
             None if self.lane == Lane::Completion && self.core.run().is_some() => {
-                self.complete();
+                self.complete(&input);
                 self.core.drain().await;
             }
             Some(_) | None => {
-                let effects = std::mem::take(&mut self.effects);
-                self.core.apply(LinkEvent::Decoded(self.lane, effects));
-                self.core.drain().await;
+                let now = self.core.node.clock().now();
+                let received = ConnectionEvent::Received(input);
+                self.connection.on_event(now, received, &mut self.effects);
+                self.hand_to_machine().await;
             }
         }
     }
 
-    /// Ends the requests that replies came for. The machine is locked once for all of them, and none
-    /// is read under its lock.
-    fn complete(&mut self) {
-        let mut others = Vec::new();
-        let mut ended = std::mem::take(&mut self.ended);
+    async fn hand_to_machine(&mut self) {
+        if !self.effects.is_empty() {
+            let effects = std::mem::take(&mut self.effects);
+            self.core.apply(LinkEvent::Decoded(self.lane, effects));
+            self.core.drain().await;
+        }
+    }
+
+    /// Ends the requests that replies came for.
+    fn complete(&mut self, input: &Bytes) {
+        let mut at = 0_usize;
+        loop {
+            at = self.complete_whole(input, at);
+            // What is left is cut or something rare; without bytes, the rest of a large body came.
+            let mut rest = input.slice(at.min(input.len())..);
+            self.connection
+                .receive_message(&mut rest, &mut self.effects);
+            self.complete_rest();
+            at = input.len().saturating_sub(rest.len());
+            if rest.is_empty() || self.connection.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Takes the replies from `at` on that lie in the input as a whole; gives where they end. The machine
+    /// is locked once for all of them, and none is read under its lock.
+    fn complete_whole(&mut self, input: &Bytes, at: usize) -> usize {
+        let mut end = at;
+        let (mut ended, mut late) = (std::mem::take(&mut self.ended), Vec::new());
         {
             let mut state = self.core.lock();
-            for effect in self.effects.drain(..) {
-                match effect {
-                    ConnectionEffect::Message(Message::Reply { sequence, payload }) => {
-                        // TR-41: without a request, it is dropped.
-                        let request = state.link.take_request(sequence).ok();
-                        let waiter = state.waiting.take(sequence);
-                        ended.extend(request.zip(waiter).map(|it| (it, payload)));
-                    }
-                    other => others.push(other),
+            while let Some(whole) = self.connection.find_whole(input, end)
+                && let Some(sequence) = whole.reply()
+            {
+                end = whole.end();
+                self.turn.record();
+                let waiter = state.waiting.take(sequence);
+                match state.link.take_request(sequence) {
+                    Ok(request) => ended.extend(waiter.map(|it| ((request, it), whole))),
+                    // TR-41: without a request, it is dropped.
+                    Err(unmatched) => late.push(unmatched),
                 }
             }
         }
-        for ((request, waiter), payload) in ended.drain(..) {
+        if ended.len() > 1 {
+            // Who gets a reply often asks the next thing at once.
+            self.core.application.expect(ended.len());
+        }
+        // EX-275: the callers go on in turns of their own, when no lock is held.
+        for ((request, waiter), whole) in ended.drain(..) {
+            let outcome = reply_outcome_whole(&request, &whole, input);
             // A caller that went away has given the request up.
-            waiter.send(reply_outcome(&request, &payload)).ok();
+            waiter.send(outcome).ok();
         }
         self.ended = ended;
+        for unmatched in late {
+            self.core.late_reply(unmatched);
+        }
+        end
+    }
+
+    fn complete_rest(&mut self) {
+        let mut others = Vec::new();
+        for effect in self.effects.drain(..) {
+            let ConnectionEffect::Message(Message::Reply { sequence, payload }) = effect else {
+                others.push(effect);
+                continue;
+            };
+            self.turn.record();
+            let (request, waiter) = {
+                let mut state = self.core.lock();
+                let waiter = state.waiting.take(sequence);
+                (state.link.take_request(sequence), waiter)
+            };
+            match (request, waiter) {
+                (Ok(request), Some(waiter)) => {
+                    waiter.send(reply_outcome(&request, &payload)).ok();
+                }
+                (Ok(_), None) => {}
+                (Err(unmatched), _) => self.core.late_reply(unmatched),
+            }
+        }
         if !others.is_empty() {
             self.core.apply(LinkEvent::Decoded(self.lane, others));
         }
     }
 
-    async fn deliver(&mut self, from: &PeerLink) {
+    async fn deliver(&mut self, from: &PeerLink, input: Bytes) {
         // What was left in the queue came before.
         self.core.drain_kept().await;
         for lane in Lane::ALL {
             self.core.lane(lane).cork();
         }
-        let mut turn = 0_u32;
-        let mut offered = self.core.offered();
+        let mut delivery = Delivery {
+            offered: self.core.offered(),
+            unwritten: 0,
+        };
+        let mut at = 0_usize;
+        loop {
+            while let Some(whole) = self.connection.find_whole(&input, at) {
+                let offer = |record, answer| self.core.offer_next(&delivery, from, record, answer);
+                let Ok(offered) = ordinary_whole(&whole, &input, offer) else {
+                    break;
+                };
+                at = whole.end();
+                if self.note(&mut delivery, offered) == Next::Pause {
+                    self.pause(&mut delivery).await;
+                }
+            }
+            // What is left is cut or something rare; without bytes, the rest of a large body came.
+            let mut rest = input.slice(at.min(input.len())..);
+            self.connection
+                .receive_message(&mut rest, &mut self.effects);
+            at = input.len().saturating_sub(rest.len());
+            self.deliver_rest(&mut delivery, from).await;
+            if rest.is_empty() || self.connection.is_over() {
+                break;
+            }
+        }
+        for lane in Lane::ALL {
+            self.core.lane(lane).uncork();
+        }
+        self.core.finish_drain().await;
+    }
+
+    async fn deliver_rest(&mut self, delivery: &mut Delivery, from: &PeerLink) {
         // The memory of the list is used again.
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain(..) {
             let effect = match effect {
                 ConnectionEffect::Message(message) => match ordinary(message) {
                     Ok((record, answer)) => {
-                        if offered == Offered::Taken {
-                            offered = self.core.offer_record(from.clone(), record, answer);
-                        } else {
-                            self.core.queue_record(from, record, answer);
-                        }
-                        if offered == Offered::Again {
-                            self.core.drain_kept().await;
-                            offered = self.core.offered();
-                        }
-                        turn = turn.saturating_add(1);
-                        if turn.is_multiple_of(TURN_RECORDS) {
-                            self.core.flush();
-                            tokio::task::yield_now().await;
+                        let offered = self.core.offer_next(delivery, from, record, answer);
+                        if self.note(delivery, offered) == Next::Pause {
+                            self.pause(delivery).await;
                         }
                         continue;
                     }
@@ -283,6 +380,7 @@ impl Reader {
                 },
                 other @ (ConnectionEffect::Write(_)
                 | ConnectionEffect::Ready(_)
+                | ConnectionEffect::Flow(_)
                 | ConnectionEffect::Dropped(_)
                 | ConnectionEffect::End(_)) => other,
             };
@@ -290,21 +388,78 @@ impl Reader {
             self.core.drain_kept().await;
         }
         self.effects = effects;
-        for lane in Lane::ALL {
-            self.core.lane(lane).uncork();
+    }
+
+    /// A record was offered; tells whether something has to be done before the next one.
+    #[inline]
+    fn note(&mut self, delivery: &mut Delivery, offered: Offered) -> Next {
+        delivery.offered = offered;
+        delivery.unwritten = delivery.unwritten.saturating_add(1);
+        self.turn.record();
+        let again = offered == Offered::Again;
+        if again || delivery.unwritten >= FLUSH_RECORDS || self.is_turn_over() {
+            Next::Pause
+        } else {
+            Next::Record
         }
-        self.core.finish_drain().await;
+    }
+
+    /// TR-53: a turn ends when another link may wait for one.
+    fn is_turn_over(&self) -> bool {
+        self.turn.is_over() && self.core.node.has_several_links()
+    }
+
+    /// What has to be done between two records.
+    async fn pause(&mut self, delivery: &mut Delivery) {
+        if delivery.offered == Offered::Again {
+            self.core.drain_kept().await;
+            delivery.offered = self.core.offered();
+        }
+        let over = self.is_turn_over();
+        if over || delivery.unwritten >= FLUSH_RECORDS {
+            self.core.flush();
+            delivery.unwritten = 0;
+        }
+        if over {
+            self.turn.end().await;
+        }
     }
 }
 
+/// What follows a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Record,
+    Pause,
+}
+
+/// The records of one read on their way to the host.
+struct Delivery {
+    /// What the host made of the last one.
+    offered: Offered,
+    /// How many were handed up since the lanes were written.
+    unwritten: u32,
+}
+
 impl LinkCore {
-    /// Keeps a record for a host that has paused.
-    fn queue_record(
+    /// Offers a record to the host, or keeps it for a host that has paused.
+    #[inline]
+    fn offer_next(
         self: &Arc<Self>,
+        delivery: &Delivery,
         from: &PeerLink,
-        record: spotlane_wire::Record,
-        answer: Option<spotlane_mesh_proto::zmp::Sequence>,
-    ) {
+        record: Record,
+        answer: Option<Sequence>,
+    ) -> Offered {
+        if delivery.offered == Offered::Taken {
+            return self.offer_record(from.clone(), record, answer);
+        }
+        self.queue_record(from, record, answer);
+        delivery.offered
+    }
+
+    /// Keeps a record for a host that has paused.
+    fn queue_record(self: &Arc<Self>, from: &PeerLink, record: Record, answer: Option<Sequence>) {
         let reply = answer.map(|sequence| {
             self.unanswered.fetch_add(1, Ordering::Relaxed);
             ReplyHandle::new(Arc::clone(self), from.node_generation(), sequence)
@@ -315,6 +470,23 @@ impl LinkCore {
             reply,
         };
         self.inbox.push(Item::Record(Box::new(received)));
+    }
+
+    /// Whether a lane is read although the host has paused: a peer of E2 was told to, its probes come
+    /// behind what it has sent before it heard of that, and there is room for that (TR-46, TR-52).
+    fn reads_on(&self) -> bool {
+        let max = self.node.config.bounds.send_charge_max;
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        self.tells_flow.load(Ordering::Acquire) && self.inbox.bytes() < max
+    }
+
+    /// EX-274: a reply that ends no request is reported, and changes nothing.
+    fn late_reply(&self, unmatched: Unmatched) {
+        if let Some(token) = self.token() {
+            let peer = token.peer().clone();
+            let diagnostic = Diagnostic::LateReply { peer, unmatched };
+            self.node.inbound.on_diagnostic(diagnostic);
+        }
     }
 
     /// Whether the host takes the next record.

@@ -6,16 +6,17 @@
 mod inbox;
 mod lane;
 mod submit;
+mod turn;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::admission::Side;
-use spotlane_mesh_proto::link::{ConnectionToken, Link, LinkEffect, LinkEvent, Outcome};
+use spotlane_mesh_proto::link::{ConnectionToken, Gates, Link, LinkEffect, LinkEvent, Outcome};
 use spotlane_mesh_proto::peers::LinkId;
 use spotlane_mesh_proto::pending::Window;
-use spotlane_mesh_proto::zmp::{Lane, PairId, Sequence};
+use spotlane_mesh_proto::zmp::{Edition, FlowState, Lane, PairId, Sequence};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::time::Monotonic;
@@ -56,6 +57,8 @@ pub(crate) struct LinkCore {
     cause: OnceLock<LostReason>,
     /// Requests of the peer that have no answer yet.
     unanswered: AtomicU64,
+    /// The peer is told when our host pauses: it speaks E2.
+    tells_flow: AtomicBool,
     ended: watch::Sender<Option<LostReason>>,
 }
 
@@ -67,6 +70,10 @@ struct State {
     effects: Vec<LinkEffect>,
     /// What the deadlines task sleeps until.
     armed: Option<Monotonic>,
+    /// What the peer was told of our host.
+    flow: FlowState,
+    /// What the lanes let pass.
+    gates: Gates,
 }
 
 /// What a call leaves to be done when the lock of the machine is gone.
@@ -105,6 +112,8 @@ impl LinkCore {
                 waiting: Window::new(),
                 effects: Vec::new(),
                 armed: None,
+                flow: FlowState::Running,
+                gates: Gates::default(),
             }),
             application: LaneOut::new(bounds.send_charge_max),
             // TR-50
@@ -116,8 +125,10 @@ impl LinkCore {
             descriptor: Mutex::default(),
             cause: OnceLock::new(),
             unanswered: AtomicU64::new(0),
+            tells_flow: AtomicBool::new(false),
             ended: watch::Sender::new(None),
         });
+        core.node.link_count.fetch_add(1, Ordering::Relaxed);
         core.with(|state, _| state.effects.extend(effects));
         let task = Arc::clone(&core);
         core.node.spawn(async move { task.keep().await });
@@ -217,6 +228,25 @@ impl LinkCore {
         self.apply(LinkEvent::Shutdown);
     }
 
+    /// Tells the peer what the host has made of it, if it has changed (TR-46). The state is looked at
+    /// under the lock of the machine, so that the last one told is the one that holds.
+    fn tell_flow(&self) {
+        if !self.tells_flow.load(Ordering::Acquire) {
+            return;
+        }
+        self.with(|state, now| {
+            let flow = if self.inbox.is_paused() {
+                FlowState::Paused
+            } else {
+                FlowState::Running
+            };
+            if std::mem::replace(&mut state.flow, flow) != flow {
+                let event = LinkEvent::Flow(flow);
+                state.link.on_event(now, event, &mut state.effects);
+            }
+        });
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut State, Monotonic) -> T) -> T {
         let now = self.node.clock().now();
         let mut after = After::default();
@@ -227,10 +257,21 @@ impl LinkCore {
                 self.route(&mut state, &mut after);
             }
             Self::rearm(&state, now, &mut after);
+            self.set_gates(&mut state);
             result
         };
         self.after(after);
         result
+    }
+
+    /// Tells the lanes what they may carry by themselves, under the lock of the machine: after an event
+    /// that closes a gate nothing passes any more.
+    fn set_gates(&self, state: &mut State) {
+        let gates = state.link.gates();
+        if std::mem::replace(&mut state.gates, gates) != gates {
+            self.application.set_gate(gates.one_way);
+            self.completion.set_gate(gates.replies);
+        }
     }
 
     /// Wakes the deadlines task when something is due before it would look.
@@ -253,6 +294,8 @@ impl LinkCore {
                     after.stalled |= self.lane(lane).push_control(&parts).is_err();
                 }
                 LinkEffect::Close(lane) => after.close[lane_index(lane)] = true,
+                // TR-46: what the peer does not take is what the Application lane carries.
+                LinkEffect::PeerFlow(flow) => self.application.set_flow(flow),
                 LinkEffect::Completed { id, outcome } => {
                     let sequence = Sequence::new(id.get());
                     let waiter = sequence.and_then(|sequence| state.waiting.take(sequence));
@@ -260,8 +303,13 @@ impl LinkCore {
                         .completed
                         .extend(waiter.map(|waiter| (waiter, outcome)));
                 }
+                LinkEffect::PairReady(_) => {
+                    let tells = state.link.edition() == Edition::E2;
+                    self.tells_flow.store(tells, Ordering::Release);
+                    after.left = true;
+                    self.inbox.push(Item::Effect(effect));
+                }
                 LinkEffect::Open(_)
-                | LinkEffect::PairReady(_)
                 | LinkEffect::Admitted(_)
                 | LinkEffect::Updated(_)
                 | LinkEffect::RunEnded
@@ -302,7 +350,8 @@ impl LinkCore {
         }
     }
 
-    /// The task of a link: keeps its deadlines, and carries out what was left to it.
+    /// The task of a link: keeps its deadlines, and carries out what was left to it. One timer serves all
+    /// of them, and no record sets it (EX-387, EX-390).
     async fn keep(self: Arc<Self>) {
         loop {
             self.drain().await;

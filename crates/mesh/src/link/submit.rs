@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use spotlane_mesh_proto::link::{
-    Awaits, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
+    Awaits, Gate, GateBuffer, LinkEvent, NotSubmitted as Refusal, Outcome, class_of, question_of,
 };
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
 use spotlane_mesh_proto::zmp::{Sequence, Size};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{LinkCore, State};
 use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
-use crate::out::{Done, Flush, Full, NotQueued, Queue, Room};
+use crate::out::{Done, Flush, Full, NotQueued, Room, Segment};
 use crate::tracked::Tracked;
 
 /// Whether the caller has named the connection.
@@ -221,16 +221,12 @@ impl LinkCore {
                 })
             }
         };
-        let act = {
-            // Under the lock of the machine, so that the order of the lane is that of the submits.
-            let mut state = self.lock();
-            // One-way records end with their submit, so they need no id of their own.
-            let id = SubmitId::new(u64::MAX);
-            let write = |queue: &mut Queue<'_>| state.link.send_to(id, record, None, queue);
-            let act = self.application.write(Room::Bounded, done, write);
-            act.map_err(|why| not_queued(how, why))?
+        let pass = |gate: Gate, buffer: &mut GateBuffer, queue: &mut Segment| {
+            gate.one_way(record, buffer, queue)
         };
-        self.application.act(act, Flush::Soon);
+        let act = (self.application).pass(Room::Bounded, Flush::Soon, done, pass);
+        let act = act.map_err(|why| not_queued(how, why))?;
+        self.application.act(act);
         Ok(tracked)
     }
 
@@ -279,7 +275,9 @@ impl LinkCore {
         Ok(Tracked::new(parts.charge(), written))
     }
 
-    /// Queues a request and enters it into the table of those that wait.
+    /// Queues a request and enters it into the table of those that wait: encoded once, by the caller, for a
+    /// peer that was found in constant time, under one lock and in one call to the transport (EX-380). The
+    /// entry is there before a byte can leave (EX-272), and no task is started for it (EX-390).
     pub(crate) fn ask(
         self: &Arc<Self>,
         record: &Record,
@@ -304,24 +302,25 @@ impl LinkCore {
             ..
         } = &mut *state;
         let id = link.next_id();
-        let write = |queue: &mut Queue<'_>| link.send_to(id, record, Some(awaits), queue);
-        let act = self.application.write(Room::Bounded, |_| None, write);
-        let act = act.map_err(|why| not_queued(how, why))?;
-        let (waiter, outcome) = oneshot::channel();
-        // Both tables count the same requests, so the sequence is that of the id.
-        waiting.push(waiter);
-        // Nobody else waits, so nobody else is about to send: go at once.
-        let flush = if waiting.len() == 1 {
+        // Nobody else waits, so nobody else is about to send: go at once, and without another task
+        // (EX-389).
+        let flush = if waiting.is_empty() {
             Flush::Now
         } else {
             Flush::Soon
         };
+        let write = |queue: &mut Segment| link.send_to(id, record, Some(awaits), queue);
+        let act = (self.application).write(Room::Bounded, flush, |_| None, write);
+        let act = act.map_err(|why| not_queued(how, why))?;
+        let (waiter, outcome) = oneshot::channel();
+        // Both tables count the same requests, so the sequence is that of the id.
+        waiting.push(waiter);
         let early = armed.is_none_or(|armed| deadline < armed);
         drop(state);
         if early {
             self.alarm.notify_one();
         }
-        self.application.act(act, flush);
+        self.application.act(act);
         Ok(Asked {
             core: Arc::clone(self),
             outcome,
@@ -338,16 +337,17 @@ impl LinkCore {
         reply: Reply,
     ) -> Result<(), NotAnswered> {
         let reply = Record::Reply(reply);
-        let alone = self.unanswered.load(Ordering::Relaxed) <= 1;
-        let sent = {
-            let mut state = self.lock();
-            let write = |queue: &mut Queue<'_>| state.link.reply_into(sequence, &reply, queue);
-            self.completion.write(Room::Always, |_| None, write)
+        let flush = if self.unanswered.load(Ordering::Relaxed) <= 1 {
+            Flush::Now
+        } else {
+            Flush::Soon
         };
-        let why = match sent {
+        let pass = |gate: Gate, buffer: &mut GateBuffer, queue: &mut Segment| {
+            gate.reply(sequence, &reply, buffer, queue)
+        };
+        let why = match self.completion.pass(Room::Always, flush, |_| None, pass) {
             Ok(act) => {
-                let flush = if alone { Flush::Now } else { Flush::Soon };
-                self.completion.act(act, flush);
+                self.completion.act(act);
                 return Ok(());
             }
             Err(why) => not_queued(How::ToPeer, why),
@@ -380,8 +380,8 @@ fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {
     match (why, how) {
         (NotQueued::Full(Full { charge, max }), _) => NotSubmitted::Full { charge, max },
         (NotQueued::Refused(why), _) => refusal(how, why),
-        (NotQueued::Closed, How::ToPeer) => NotSubmitted::NotConnected,
-        (NotQueued::Closed, How::Pinned(_)) => NotSubmitted::OtherConnection,
+        (NotQueued::Closed | NotQueued::Shut, How::ToPeer) => NotSubmitted::NotConnected,
+        (NotQueued::Closed | NotQueued::Shut, How::Pinned(_)) => NotSubmitted::OtherConnection,
     }
 }
 

@@ -93,6 +93,17 @@ pub fn frames_of(record: &Record) -> Vec<Bytes> {
     buffer.to_frames()
 }
 
+/// A frame as it came.
+#[derive(Debug)]
+pub struct RawFrame {
+    pub flags: u8,
+    /// 0 in the first edition.
+    pub kind: u8,
+    /// 0 without a kind.
+    pub sequence: u64,
+    pub body: Bytes,
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Raw {
@@ -116,21 +127,32 @@ impl Raw {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// The next frame; `None` at the end of the stream, however it ends.
+    /// The next frame of the first edition; `None` at the end of the stream, however it ends.
     pub async fn frame(&mut self) -> Option<(u8, Bytes)> {
+        let frame = self.any_frame().await?;
+        assert_eq!(frame.kind, 0, "reserved");
+        Some((frame.flags, frame.body))
+    }
+
+    /// The next frame of either edition.
+    pub async fn any_frame(&mut self) -> Option<RawFrame> {
         loop {
             if let Some(head) = self.buffer.first_chunk::<8>() {
-                assert_eq!(
-                    (head[0], head[1], head[3]),
-                    (0x5A, 1, 0),
-                    "magic, version, reserved"
-                );
-                let flags = head[2];
+                assert_eq!((head[0], head[1]), (0x5A, 1), "magic, version");
+                let (flags, kind) = (head[2], head[3]);
                 let length = u32::from_be_bytes(head[4..].try_into().unwrap());
                 let length = usize::try_from(length).unwrap();
-                if self.buffer.len() >= 8 + length {
-                    self.buffer.advance(8);
-                    return Some((flags, self.buffer.split_to(length).freeze()));
+                let start = if kind == 0 { 8 } else { 16 };
+                if self.buffer.len() >= start + length {
+                    let mut start = self.buffer.split_to(start).split_off(8);
+                    let sequence = if kind == 0 { 0 } else { start.get_u64() };
+                    let body = self.buffer.split_to(length).freeze();
+                    return Some(RawFrame {
+                        flags,
+                        kind,
+                        sequence,
+                        body,
+                    });
                 }
             }
             let read = self.stream.read_buf(&mut self.buffer);

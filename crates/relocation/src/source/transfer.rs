@@ -75,6 +75,13 @@ impl Transfer {
         self.ask(cx);
     }
 
+    /// The connection for what comes after the boundary, should it still come. Nothing of the transfer begins again on it:
+    /// SRC-11 has ended with the deadline of the operation.
+    const fn reconnect(&mut self, connection: ConnectionId) {
+        self.connection = Some(connection);
+        self.asked = Asked::No;
+    }
+
     fn disconnect(&mut self, lost: ConnectionId, cx: &mut Context<'_>) {
         if self.connection == Some(lost) {
             self.connection = None;
@@ -278,8 +285,7 @@ impl ReadyUnknown {
             SourceEvent::Arrived(record) => transfer.hold.push(*record),
             SourceEvent::ChunkOpen => transfer.chunk_open(cx),
             SourceEvent::ConnectionLost(lost) => transfer.disconnect(lost, cx),
-            // SRC-11 ends with the deadline of the operation.
-            SourceEvent::ConnectionReady(_) => cx.ignore(SourceIgnored::OtherConnection),
+            SourceEvent::ConnectionReady(ready) => transfer.reconnect(ready),
             SourceEvent::CommitHint => self.reads.hint(cx),
             SourceEvent::MoveRequested(_) => {
                 cx.push(SourceEffect::Refused(MoveFailure::AlreadyMoving));

@@ -10,18 +10,17 @@ use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::{PendingTimerTick, SavedWorkEntry, TimerRegistration};
 use spotlane_wire::stream::{EnvelopeDecoder, EnvelopeHead, EnvelopeItem};
 
-/// The first allocation of an assembly, if the stream is not shorter.
-const FIRST_BYTES: usize = 64 * 1024;
+use super::memory::{ReserveMemory, Room};
+
 /// A stream below this may be kept alive by a record that points into it; a longer one is not.
 const SHARED_MAX: usize = 1024 * 1024;
 
 /// The bytes of one stream, as far as they have come.
 ///
-/// The buffer grows with what was received and never by what was announced alone; when more than half
-/// has come it gets its final size, so that the whole is there once.
+/// It takes memory with what was received and never by what was announced alone (RL-359, D-9).
 #[derive(Debug)]
 pub(super) struct Assembly {
-    bytes: Vec<u8>,
+    room: Room,
     /// Where each chunk ends; 8 bytes for each of 4,096 chunks at most.
     ends: Vec<usize>,
     checksum: Crc32c,
@@ -45,9 +44,10 @@ fn narrow(value: u64) -> usize {
 }
 
 impl Assembly {
-    pub(super) fn new() -> Self {
+    /// Room for the stream that a command 40 announces.
+    pub(super) fn new(prepare: &RelocationPrepare, reserve: ReserveMemory) -> Self {
         Self {
-            bytes: Vec::new(),
+            room: Room::new(prepare.payload_total_length.get(), reserve),
             ends: Vec::new(),
             checksum: Crc32c::default(),
         }
@@ -69,7 +69,7 @@ impl Assembly {
         if place < self.ends.len() {
             return self.compare(place, chunk);
         }
-        let end = self.bytes.len().saturating_add(chunk.len());
+        let end = self.room.filled().len().saturating_add(chunk.len());
         // RL-359: in order, without gaps, at least one byte each, none beyond the announced length.
         if place > self.ends.len() || chunk.is_empty() || end > total {
             return Taken::Broken;
@@ -78,8 +78,9 @@ impl Assembly {
         if last != (end == total) {
             return Taken::Broken;
         }
-        self.reserve(end, total);
-        self.bytes.extend_from_slice(chunk);
+        if !self.room.push(chunk, total) {
+            return Taken::Broken;
+        }
         self.checksum.update(chunk);
         self.ends.push(end);
         if !last {
@@ -88,7 +89,8 @@ impl Assembly {
         if self.checksum.value() != prepare.payload_checksum_crc32c {
             return Taken::Broken;
         }
-        Taken::Whole(Bytes::from(core::mem::take(&mut self.bytes)))
+        let room = core::mem::replace(&mut self.room, Room::Heap(Vec::new()));
+        Taken::Whole(room.into_bytes())
     }
 
     /// WR-52: the same chunk again is harmless, other bytes are not.
@@ -96,7 +98,7 @@ impl Assembly {
         let before = place.checked_sub(1).and_then(|place| self.ends.get(place));
         let start = before.copied().unwrap_or(0);
         let end = self.ends.get(place).copied().unwrap_or(start);
-        match self.bytes.get(start..end) {
+        match self.room.filled().get(start..end) {
             Some(there) if there == chunk => Taken::Repeated,
             Some(_) | None => Taken::Broken,
         }
@@ -105,17 +107,7 @@ impl Assembly {
     /// What the buffer takes before it grows.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    fn reserve(&mut self, end: usize, total: usize) {
-        if end <= self.bytes.capacity() {
-            return;
-        }
-        let doubled = end.saturating_mul(2).max(FIRST_BYTES);
-        let capacity = doubled.min(total);
-        let more = capacity.saturating_sub(self.bytes.len());
-        self.bytes.reserve_exact(more);
+        self.room.capacity()
     }
 }
 

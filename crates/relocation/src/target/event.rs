@@ -110,6 +110,8 @@ pub enum LocalCheck {
     LeasePast,
     /// The host is shutting down.
     ShuttingDown,
+    /// It has as many objects as it takes (RL-189).
+    Full,
     /// Kind, type or version is not served here.
     NotServed,
 }
@@ -119,7 +121,7 @@ impl LocalCheck {
     pub(super) const fn failure(self) -> Option<FailureCode> {
         match self {
             Self::Fits => None,
-            Self::NotThisRun | Self::LeasePast | Self::ShuttingDown => {
+            Self::NotThisRun | Self::LeasePast | Self::ShuttingDown | Self::Full => {
                 Some(FailureCode::RouteNotConnected)
             }
             Self::NotServed => Some(FailureCode::RequestTargetNotFound),

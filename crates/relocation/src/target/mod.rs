@@ -21,6 +21,7 @@ mod backlog;
 mod commit;
 mod effect;
 mod event;
+mod memory;
 mod open;
 mod prewarm;
 mod records;
@@ -48,6 +49,7 @@ pub use event::{
     CommitAnswer, JoinDecision, LifecycleOutcome, LocalCheck, PrewarmKey, RestoreFailure,
     TargetEvent,
 };
+pub use memory::{ReserveMemory, StreamMemory};
 pub use open::{Committed, TargetOpen};
 pub use prewarm::Prewarmed;
 pub use relay::RelayReady;
@@ -67,15 +69,22 @@ use tombstone::{Epitaph, Tombstones};
 #[derive(Debug)]
 pub struct Target<M> {
     settings: RelocationSettings,
+    reserve: ReserveMemory,
     stage: Stage<M>,
     tombstones: Tombstones,
 }
 
 impl<M> Target<M> {
-    /// Nothing of the object is here.
+    /// Nothing of the object is here. Payloads are put together on the heap.
     pub fn new(settings: RelocationSettings) -> Self {
+        Self::with_memory(settings, |_| None)
+    }
+
+    /// As [`Self::new`], with memory of the host for the payloads that it has some for.
+    pub fn with_memory(settings: RelocationSettings, reserve: ReserveMemory) -> Self {
         Self {
             settings,
+            reserve,
             stage: Stage::Absent,
             tombstones: Tombstones::default(),
         }
@@ -102,6 +111,7 @@ impl<M> Target<M> {
         let mut context = Context {
             now,
             settings: &self.settings,
+            reserve: self.reserve,
             tombstones: &mut self.tombstones,
             out,
         };
@@ -514,11 +524,7 @@ fn arrived<M>(mut stage: Stage<M>, message: M, cx: &mut Context<'_, M>) -> Stage
 /// RL-362: what is still relayed for this move follows the object.
 fn tenure_ended<M>(stage: Stage<M>, cx: &mut Context<'_, M>) -> Stage<M> {
     match stage {
-        Stage::TargetOpen(stage) => {
-            cx.bury(&stage.unit, Epitaph::MovedOn);
-            cx.enter(TargetStage::Absent);
-            Stage::Absent
-        }
+        Stage::TargetOpen(stage) => stage.tenure_ended(cx),
         stage @ (Stage::Absent
         | Stage::Prewarmed(_)
         | Stage::TargetRestoring(_)

@@ -13,6 +13,7 @@ use super::event::LifecycleOutcome;
 use super::records;
 use super::span::{Late, Released};
 use super::stage::{Context, Stage, TargetStage, Unit, earliest};
+use super::tombstone::Epitaph;
 use crate::diagnostic::Diagnostic;
 use crate::identity::ConnectionId;
 use crate::settings::READ_WAIT_MIN;
@@ -184,6 +185,20 @@ impl TargetOpen {
 
     pub(super) fn late_cutover<M>(&mut self, connection: ConnectionId, cx: &mut Context<'_, M>) {
         late_cutover(&mut self.unit, &mut self.late, connection, cx);
+    }
+
+    /// RL-362: the object has moved on, and what still waited for a cutover follows it.
+    pub(super) fn tenure_ended<M>(mut self: Box<Self>, cx: &mut Context<'_, M>) -> Stage<M> {
+        cx.bury(&self.unit, Epitaph::MovedOn);
+        cx.enter(TargetStage::Absent);
+        let released = self.late.end();
+        for _ in 0..released.repeated {
+            cx.ignore(TargetIgnored::AlreadyRelayed);
+        }
+        for record in released.records {
+            cx.push(TargetEffect::Forward(Box::new(record)));
+        }
+        Stage::Absent
     }
 
     pub(super) fn deadline(&self) -> Option<Monotonic> {

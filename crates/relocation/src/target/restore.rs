@@ -88,10 +88,11 @@ impl<M> TargetRestoring<M> {
             cx.push(TargetEffect::RegisterQueue);
         }
         cx.push(TargetEffect::ReadAuthority);
+        let assembly = Assembly::new(&unit.prepare, cx.reserve);
         Stage::TargetRestoring(Box::new(Self {
             unit,
             backlog: adopted.unwrap_or_default(),
-            progress: Progress::Assembling(Box::new(Assembly::new())),
+            progress: Progress::Assembling(Box::new(assembly)),
             row: RowCheck::Reading,
         }))
     }

@@ -319,6 +319,19 @@ impl Late {
             .into_iter()
             .partition(|staged| staged.until <= now);
         self.staged = later;
+        self.take_due(due, &mut released);
+        released
+    }
+
+    /// The tenure is over, and nobody here waits for a cutover any more: as if every wait were over.
+    pub(super) fn end(&mut self) -> Released {
+        let mut released = Released::default();
+        let staged = core::mem::take(&mut self.staged);
+        self.take_due(staged, &mut released);
+        released
+    }
+
+    fn take_due(&mut self, due: Vec<Staged>, released: &mut Released) {
         for mut staged in due {
             let repeated = match staged.origin {
                 Origin::Batch => self.repeated(staged.records.len()),
@@ -331,6 +344,5 @@ impl Late {
             released.repeated = released.repeated.saturating_add(repeated);
             released.records.extend(records);
         }
-        released
     }
 }

@@ -9,6 +9,7 @@ use spotlane_wire::command::relocation::RelocationPrepare;
 use super::backlog::Backlog;
 use super::commit::Committing;
 use super::effect::{TargetEffect, TargetIgnored};
+use super::memory::ReserveMemory;
 use super::open::{Committed, TargetOpen};
 use super::prewarm::Prewarmed;
 use super::records;
@@ -96,6 +97,7 @@ impl<M> Stage<M> {
 pub struct Context<'a, M> {
     pub(super) now: Monotonic,
     pub(super) settings: &'a RelocationSettings,
+    pub(super) reserve: ReserveMemory,
     pub(super) tombstones: &'a mut Tombstones,
     pub(super) out: &'a mut Vec<TargetEffect<M>>,
 }

@@ -19,12 +19,12 @@ use spotlane_wire::stream::EnvelopeHead;
 use super::*;
 use crate::boundary::Boundary;
 use crate::identity::RowRead;
-use crate::saved::{JoinData, binding_record, join_record};
+use crate::saved::{binding_record, join_record};
 use crate::source::CaptureOrder;
 use crate::source::payload::{ChunkSizes, ParticipantCapture, Payload, QueuedWork};
 use crate::unit::sample::{
-    actor, ask, at, binding, connection, identity, note, object, plan, row_of_source,
-    row_of_target, target,
+    ask, at, binding, connection, identity, join, note, object, plan, row_of_source, row_of_target,
+    target,
 };
 use crate::unit::show;
 
@@ -78,21 +78,6 @@ fn prepare_for(number: u64, payload: &Payload) -> RelocationPrepare {
         payload_chunk_count: summary.chunk_count,
         payload_checksum_crc32c: summary.checksum_crc32c,
         application_version: plan.application_version,
-    }
-}
-
-fn join() -> JoinData {
-    let spot = |id: &str| spotlane_wire::reference::SpotMembership {
-        spot: spotlane_wire::reference::SpotRef {
-            spot_id: id.parse().unwrap(),
-            object_generation: actor().object_generation,
-        },
-    };
-    JoinData {
-        actor: actor(),
-        previous: Some(spot("old")),
-        current: spot("new"),
-        operation: spotlane_types::id::OperationId::new(5, 6).unwrap(),
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::settings::RelocationSettings;
 use crate::source::SourceStage;
-use crate::target::RestoreFailure;
+use crate::target::{LifecycleStep, RestoreFailure};
+use crate::unit::sample::join;
 use crate::vocabulary::BehaviorEvent;
 use crate::world::{Owner, Store, World};
 
@@ -251,50 +252,101 @@ fn a_preserved_state_is_captured_and_restored_once() {
     );
 }
 
-/// Every named case of the file, and who shows it. A case that is added to the file has to be entered here.
+/// RL-57, RL-70, RL-146, RL-360: the Join of an Actor, with its milestones and how often each callback runs.
 #[test]
-fn every_case_has_a_place() {
+fn a_join_of_an_actor_tells_both_sides_before_its_work_goes_on() {
+    let Some(profile) = case("profiles", "actorJoin") else {
+        return;
+    };
+    let mut world = World::new(RelocationSettings::default());
+    world.join = Some(join());
+    world.queue("saved");
+    world.request();
+    world.settle();
+    let seen: Vec<&str> = world
+        .trace
+        .seen()
+        .iter()
+        .map(|event| event.name())
+        .collect();
+    let all = |list: &str| profile[list].as_array().unwrap().clone();
+    for name in all("requiredEvents") {
+        let times = seen.iter().filter(|seen| name == **seen).count();
+        assert_eq!(times, 1, "{name} in {seen:?}");
+    }
+    for name in all("forbiddenEvents") {
+        assert!(!seen.iter().any(|seen| name == *seen), "{name} in {seen:?}");
+    }
+    for pair in all("additionalOrder") {
+        let place = |name: &Value| seen.iter().position(|seen| name == *seen);
+        assert!(place(&pair[0]) < place(&pair[1]), "{pair} in {seen:?}");
+    }
+    let counts = &profile["callbackCounts"];
+    let ran = |step: fn(&LifecycleStep) -> bool| {
+        number(world.lifecycle.iter().filter(|ran| step(ran)).count())
+    };
+    let joined = ran(|step| matches!(step, LifecycleStep::Joined(_)));
+    assert_eq!(joined, counts["targetMembershipJoin"]);
+    // The one record that tells the former owner (command 29).
+    let left = times(&world, BehaviorEvent::SourceMembershipLeaveSubmitted);
+    assert_eq!(number(left), counts["sourceMembershipLeave"]);
+    let closed = times(&world, BehaviorEvent::SourceClosingCompleted);
+    assert_eq!(number(closed), counts["sourceClosing"]);
+    assert_eq!(world.ran_at_target, ["saved"], "the Join itself is no work");
+}
+
+/// What shows a case of the file: a test by name, in a file of this workspace.
+struct Shown {
+    case: &'static str,
+    file: &'static str,
+    test: &'static str,
+}
+
+const fn shown(case: &'static str, file: &'static str, test: &'static str) -> Shown {
+    Shown { case, file, test }
+}
+
+const HERE: &str = "crates/relocation/src/tests/behavior.rs";
+const SESSION_MOVES: &str = "crates/session/tests/moves.rs";
+const HOST_MOVES: &str = "crates/spotlane/tests/suite/moves.rs";
+const HOST_JOURNEYS: &str = "crates/spotlane/tests/suite/journeys.rs";
+
+/// Every named case that the product can run, and the test that runs it.
+#[rustfmt::skip]
+const SHOWN: [Shown; 24] = [
+    shown("actorJoin", HERE, "a_join_of_an_actor_tells_both_sides_before_its_work_goes_on"),
+    shown("actorHostHandoff", HERE, "a_host_move_of_an_actor_shows_nothing_of_a_join"),
+    shown("accepted-in-flight-request", HERE, "an_accepted_request_is_delivered_once"),
+    shown("message-follow-request", HERE, "a_message_at_the_old_address_is_followed_once"),
+    shown("precommit-abort", HERE, "an_abort_before_the_commit_restores_the_source"),
+    shown("duplicate-success-terminal", HERE, "a_repeated_success_has_one_effect"),
+    shown("postcommit-target-failure", HERE, "a_failure_of_the_target_after_the_boundary_does_not_return"),
+    shown("PreserveStateWith", HERE, "a_preserved_state_is_captured_and_restored_once"),
+    shown("RecreateOnRelocation", "crates/sim/tests/behavior.rs", "each_policy_captures_makes_and_restores_as_often_as_it_says"),
+    shown("DisableRelocation", HOST_MOVES, "a_disabled_type_does_not_move"),
+    shown("message-follow-delayed-notice-next-call", HOST_MOVES, "an_old_route_is_followed"),
+    shown("target-lifecycle-callback-bound-session-push", HOST_JOURNEYS, "a_push_of_the_completion_reaches_the_client_once"),
+    shown("bound-actor-round-trip-with-delayed-route-notice", HOST_JOURNEYS, "a_bound_actor_joins_there_and_back"),
+    shown("target-bound-session-push-before-route-convergence", SESSION_MOVES, "pushes_of_the_source_pass_and_pushes_of_the_target_wait"),
+    shown("session-or-binding-closed", SESSION_MOVES, "t_ses_03_without_route_update_the_session_closes_and_nothing_held_is_delivered"),
+    shown("late-terminal-does-not-cross-successor-relocation-fence", SESSION_MOVES, "t_ses_04_a_late_or_repeated_update_changes_nothing"),
+    shown("exact-source-tenure-removes-matching-cache-once", "crates/relocation/src/notice/tests.rs", "only_an_entry_of_exactly_the_old_tenure_is_removed"),
+    shown("aba-source-tenure-does-not-remove-current-cache", "crates/location/src/cache.rs", "only_the_exact_tenure_is_removed"),
+    shown("duplicate-target-attempt-reuses-existing-progress", "crates/sim/tests/behavior.rs", "a_repeated_attempt_uses_the_existing_progress"),
+    shown("same-target-attempt-key-with-different-fingerprint-is-rejected", "crates/relocation/src/target/tests/restore.rs", "t_rel_09_other_contents_under_one_identity_are_a_conflict"),
+    shown("stale-owner", "crates/relocation/src/target/tests/commit.rs", "t_rel_18_another_owner_ends_the_unit_and_runs_nothing"),
+    shown("aba-generation", "crates/relocation/src/target/tests/restore.rs", "a_row_that_is_not_the_sources_ends_the_move"),
+    shown("operation-timeout", "crates/relocation/src/source/tests/before.rs", "t_rel_30_silence_abort_shutdown_and_cancel_never_restore"),
+    shown("runtime-shutdown", "crates/relocation/src/source/tests/before.rs", "t_rel_30_silence_abort_shutdown_and_cancel_never_restore"),
+];
+
+/// The cases about Spots, which come with them.
+const SPOTS: [&str; 3] = ["perActorUserSpot", "spotWideUserSpot", "instanceSpot"];
+
+/// A case that is added to the file has to be entered above: run by a test that is there, or listed as one about Spots.
+#[test]
+fn every_case_is_run_or_waits_for_spots() {
     let Some(vectors) = vectors() else { return };
-    let here = [
-        "accepted-in-flight-request",
-        "message-follow-request",
-        "precommit-abort",
-        "duplicate-success-terminal",
-        "postcommit-target-failure",
-        "PreserveStateWith",
-        "actorHostHandoff",
-    ];
-    // The machines of sessions, of routes and of requests, and the driver: by their own tests.
-    let elsewhere = [
-        // Sessions: `crates/session`.
-        "session-or-binding-closed",
-        "late-terminal-does-not-cross-successor-relocation-fence",
-        "target-bound-session-push-before-route-convergence",
-        // Route cache: `location::cache` (RL-160, RL-161).
-        "exact-source-tenure-removes-matching-cache-once",
-        "aba-source-tenure-does-not-remove-current-cache",
-        // Target machine: t_rel_09, t_rel_18, t_rel_20.
-        "duplicate-target-attempt-reuses-existing-progress",
-        "same-target-attempt-key-with-different-fingerprint-is-rejected",
-        "stale-owner",
-        "aba-generation",
-        // Source machine: t_rel_30 (silence, shutdown), and the refusal of a type that does not move.
-        "operation-timeout",
-        "runtime-shutdown",
-        "DisableRelocation",
-        // Runtime: `an_old_route_is_followed`.
-        "message-follow-delayed-notice-next-call",
-        "RecreateOnRelocation",
-    ];
-    // With joins of Actors and with Spots.
-    let later = [
-        "actorJoin",
-        "perActorUserSpot",
-        "spotWideUserSpot",
-        "instanceSpot",
-        "target-lifecycle-callback-bound-session-push",
-        "bound-actor-round-trip-with-delayed-route-notice",
-    ];
     let lists = [
         "profiles",
         "trafficScenarios",
@@ -304,15 +356,23 @@ fn every_case_has_a_place() {
         "terminalScenarios",
         "statePolicies",
     ];
-    let known = [&here[..], &elsewhere, &later].concat();
-    let mut seen = 0;
+    let mut open: Vec<&str> = SPOTS.to_vec();
+    open.extend(SHOWN.iter().map(|shown| shown.case));
     for case in lists
         .iter()
         .flat_map(|list| vectors[list].as_array().unwrap())
     {
         let name = case["name"].as_str().unwrap();
-        assert!(known.contains(&name), "{name} has no place");
-        seen += 1;
+        let known = open.iter().position(|known| *known == name);
+        open.swap_remove(known.unwrap_or_else(|| panic!("nothing runs {name}")));
     }
-    assert_eq!(seen, known.len());
+    assert_eq!(open, [""; 0], "the file has no such case");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for Shown { case, file, test } in SHOWN {
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        assert!(
+            text.contains(&format!("fn {test}()")),
+            "{case}: {file} has no {test}"
+        );
+    }
 }

@@ -16,7 +16,8 @@ use spotlane_wire::blob::PayloadBytes;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::payload::ApplicationPayload;
 use spotlane_wire::reference::{
-    ActorRef, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence,
+    ActorRef, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence, SpotMembership,
+    SpotRef,
 };
 use spotlane_wire::relocation::RelocationObject;
 
@@ -24,6 +25,7 @@ use super::{Binding, EarlyProgress, MovePlan, SessionOwner, UnitPolicy};
 use crate::identity::{
     AuthorityView, ConnectionId, OwnerView, ProgressView, RelocationIdentity, SourceFence,
 };
+use crate::saved::JoinData;
 
 pub(crate) fn at(millis: u64) -> Monotonic {
     Monotonic::ORIGIN.after(Duration::from_millis(millis))
@@ -116,6 +118,22 @@ pub(crate) fn binding(number: u64) -> Binding {
         session_rid: SessionRid::new(&number.to_be_bytes()).unwrap(),
         binding_generation: BindingGeneration::new(number).unwrap(),
         next_sequence: SessionSequence::new(9).unwrap(),
+    }
+}
+
+/// A Join from one Spot to another.
+pub(crate) fn join() -> JoinData {
+    let spot = |id: &str| SpotMembership {
+        spot: SpotRef {
+            spot_id: id.parse().unwrap(),
+            object_generation: actor().object_generation,
+        },
+    };
+    JoinData {
+        actor: actor(),
+        previous: Some(spot("old")),
+        current: spot("new"),
+        operation: OperationId::new(5, 6).unwrap(),
     }
 }
 

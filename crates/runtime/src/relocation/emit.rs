@@ -28,7 +28,7 @@ pub(super) fn diagnose(diagnostic: Diagnostic) {
 
 /// RL-325
 pub(super) fn source_stage(stage: SourceStage) {
-    tracing::debug!(
+    tracing::info!(
         target: "spotlane::runtime::relocation",
         role = "source",
         phase = ?stage,
@@ -39,7 +39,7 @@ pub(super) fn source_stage(stage: SourceStage) {
 
 /// RL-325
 pub(super) fn target_stage(stage: TargetStage) {
-    tracing::debug!(
+    tracing::info!(
         target: "spotlane::runtime::relocation",
         role = "target",
         phase = ?stage,

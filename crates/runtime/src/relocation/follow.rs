@@ -1,126 +1,185 @@
 //! Message Follow: the former owner forwards what still comes to it (RL-150 to RL-163).
+//!
+//! The pure [`FollowRegistry`] judges hops and notices; here are the lock around it, and the records.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spotlane_location::cache::Tenure;
+use spotlane_relocation::follow::{FollowRefusal, FollowRegistry, Hop, RetainedRoute, route_to};
 use spotlane_relocation::identity::AuthorityView;
+use spotlane_relocation::notice::{self, Begin, Queued};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{HopCount, ReplyRouteId};
 use spotlane_types::id::ActorId;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
-use spotlane_wire::command::follow::{
-    FollowNotice, FollowRoute as WireRoute, MessageFollow, NoticeHopCount,
-};
+use spotlane_wire::command::follow::FollowRoute;
 use spotlane_wire::command::message::{ActorRequest, ActorSend};
 use spotlane_wire::frozen::FrozenSource;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 
-use crate::core::Core;
+use super::line::{self, Onward};
+use crate::clock::Deadline;
+use crate::core::{Core, actor_key};
+use crate::drops::{self, Reason};
 use crate::error::Error;
 use crate::inbound::refuse;
 use crate::message::{Message, Origin, PeerOrigin, ReplyTo};
 use crate::remote;
 
-/// One committed route of a former owner: both tenures and an end (RL-151).
-#[derive(Debug)]
-pub(crate) struct FollowRoute {
-    source: Tenure,
-    target: Tenure,
-    /// On the host's clock; nothing moves it (RL-150).
-    until: Duration,
-    /// RL-163: one marker per route.
-    noticed: AtomicBool,
+/// The committed routes of a former owner, one for each object that has left (RL-151).
+#[derive(Debug, Default)]
+pub(crate) struct Following {
+    /// A leaf lock, taken inside of a change of a slot too.
+    book: Mutex<FollowRegistry>,
 }
 
-impl FollowRoute {
-    pub(super) fn new(
-        core: &Core,
-        source: &Tenure,
-        row: &AuthorityView,
-        until: Monotonic,
-    ) -> Option<Self> {
-        let target = Tenure {
-            object: source.object.clone(),
-            object_generation: row.object_generation,
-            node_rid: row.owner.node_rid.clone(),
-            node_generation: row.owner.node_generation,
-            authority_owner_generation: row.authority_owner_generation,
-            owner_lease_generation: row.owner.owner_lease_generation,
+impl Following {
+    fn book(&self) -> MutexGuard<'_, FollowRegistry> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the route from a tenure that ended here to the owner in the row (RL-150).
+    pub(super) fn retain(&self, source: &Tenure, row: &AuthorityView, until: Monotonic) {
+        let Some(source) = route_of(source) else {
+            return;
         };
-        // A route to oneself: the object came back before its commit away was seen.
-        if core.is_here(&target) {
-            return None;
-        }
-        Some(Self {
-            source: source.clone(),
+        let target = route_to(&source, row);
+        self.book().retain(RetainedRoute {
+            source,
             target,
-            until: until.since(Monotonic::ORIGIN),
-            noticed: AtomicBool::new(false),
-        })
+            until,
+        });
     }
 
-    /// The tenure that ended here.
-    pub(crate) fn source(&self) -> &Tenure {
-        &self.source
+    /// The tenure that messages for an Actor are forwarded to.
+    pub(crate) fn target(&self, id: &ActorId) -> Option<Tenure> {
+        let book = self.book();
+        let route = book.route(&actor_key(id))?;
+        fence_of(&route.target).map(tenure_of)
     }
 
-    /// The tenure that messages are forwarded to.
-    pub(crate) fn target(&self) -> &Tenure {
-        &self.target
-    }
-
-    fn actor_id(&self) -> Option<&ActorId> {
-        match &self.target.object {
-            AuthorityKey::Actor(id) => Some(id),
-            AuthorityKey::Spot(_) => None,
+    /// The route of a tenure has ended (RL-150); that of a later one of the same object stays.
+    pub(super) fn end(&self, id: &ActorId, source: &Tenure, now: Monotonic) {
+        let (object, ended) = (actor_key(id), route_of(source));
+        let mut book = self.book();
+        book.expire(now);
+        if ended.is_some_and(|ended| book.route(&object).is_some_and(|kept| kept.source == ended)) {
+            book.remove(&object);
         }
     }
 
-    /// RL-152, RL-153: whether the hop is allowed, and with which count.
-    pub(crate) fn hop(
+    /// The object has come back: nothing here leads away from it any more.
+    pub(super) fn came_back(&self, id: &ActorId) {
+        self.book().remove(&actor_key(id));
+    }
+
+    /// Judges one hop; a message without an address was addressed to the tenure that ended here (RL-152).
+    fn hop(
         &self,
-        now: Duration,
+        id: &ActorId,
+        now: Monotonic,
         hops: HopCount,
         addressed: Option<&ActorRouteFence>,
-    ) -> Result<HopCount, Error> {
-        let no = |why: &'static str| Error::unavailable(why);
-        if self.until <= now {
-            return Err(no("the follow route has ended"));
-        }
-        if let Some(fence) = addressed {
-            if fence.actor.object_generation != self.target.object_generation {
-                return Err(Error::invalid("the message names another incarnation"));
+    ) -> Result<Hop, FollowRefusal> {
+        let book = self.book();
+        let addressed = match addressed {
+            Some(fence) => FollowRoute::Actor {
+                actor: fence.clone(),
+            },
+            None => {
+                let route = book.route(&actor_key(id));
+                route.ok_or(FollowRefusal::NoRoute)?.source.clone()
             }
-            let target = self.target.authority_owner_generation;
-            if !target.is_after(fence.expected_authority_owner_generation) {
-                return Err(no("the route does not lead forward"));
-            }
-        }
-        HopCount::new(hops.get().saturating_add(1))
-            .map_err(|_| no("the message was forwarded too often"))
+        };
+        book.hop(now, &addressed, hops)
     }
+}
+
+/// Whether the owner in a row is this run: the object came back before its commit away was seen.
+pub(super) fn leads_here(core: &Core, row: &AuthorityView) -> bool {
+    row.owner.node_rid == core.identity.rid && row.owner.node_generation == core.identity.generation
+}
+
+/// A tenure as routes name it.
+pub(crate) fn route_of(tenure: &Tenure) -> Option<FollowRoute> {
+    match &tenure.object {
+        AuthorityKey::Actor(id) => Some(FollowRoute::Actor {
+            actor: remote::fence_of(id, tenure),
+        }),
+        AuthorityKey::Spot(_) => None,
+    }
+}
+
+/// The tenure that an address names.
+pub(crate) fn tenure_of(fence: &ActorRouteFence) -> Tenure {
+    Tenure {
+        object: AuthorityKey::Actor(fence.actor.actor_id.clone()),
+        object_generation: fence.actor.object_generation,
+        node_rid: fence.target_node_rid.clone(),
+        node_generation: fence.target_node_generation,
+        authority_owner_generation: fence.expected_authority_owner_generation,
+        owner_lease_generation: fence.expected_owner_lease_generation,
+    }
+}
+
+const fn fence_of(route: &FollowRoute) -> Option<&ActorRouteFence> {
+    match route {
+        FollowRoute::Actor { actor } => Some(actor),
+        FollowRoute::Spot { .. } => None,
+    }
+}
+
+/// RL-153: what the caller of a refused request is told.
+fn refusal(why: FollowRefusal) -> Error {
+    match why {
+        FollowRefusal::OtherGeneration => Error::invalid(why.to_string()),
+        FollowRefusal::NoRoute
+        | FollowRefusal::Expired
+        | FollowRefusal::NotRising
+        | FollowRefusal::TooManyHops
+        | FollowRefusal::OtherOwner => Error::unavailable(why.to_string()),
+    }
+}
+
+/// Whether a message to a former owner may hop on from here (RL-152, RL-153).
+///
+/// # Errors
+/// Why not.
+pub(crate) fn may_hop(
+    core: &Core,
+    addressed: &ActorRouteFence,
+    hops: HopCount,
+) -> Result<(), Error> {
+    let now = Monotonic::from_origin(core.clock.elapsed());
+    let following = &core.moves.following;
+    let hop = following.hop(&addressed.actor.actor_id, now, hops, Some(addressed));
+    hop.map(drop).map_err(refusal)
 }
 
 /// Forwards a message, or ends it: one terminal for a request, a recorded drop for the rest (RL-153). Reads no store and
 /// runs no handler.
+///
+/// # Errors
+/// The message, when there is no route: something else stands in the object's place by now, or nothing does.
 pub(crate) fn forward(
     core: &Arc<Core>,
-    route: &Arc<FollowRoute>,
+    id: &ActorId,
     message: Box<Message>,
     addressed: Option<&ActorRouteFence>,
-) {
+) -> Result<(), Box<Message>> {
     let hops = match &message.from {
         Origin::Peer(peer) => peer.hops,
         Origin::Local { .. } | Origin::Frozen { .. } => HopCount::MIN,
     };
-    let hop = match route.hop(core.clock.elapsed(), hops, addressed) {
+    let now = Monotonic::from_origin(core.clock.elapsed());
+    let hop = match core.moves.following.hop(id, now, hops, addressed) {
         Ok(hop) => hop,
-        Err(error) => return refuse(message, error),
+        Err(FollowRefusal::NoRoute) => return Err(message),
+        Err(why) => {
+            refuse(message, refusal(why));
+            return Ok(());
+        }
     };
     let peer = match &message.from {
         Origin::Peer(peer) => Some((**peer).clone()),
@@ -128,17 +187,16 @@ pub(crate) fn forward(
     };
     let reply_route = message.reply_route(core);
     let sent = if reply_route.is_some() {
-        forward_request(core, route, message, hop)
+        forward_request(core, &hop, message)
     } else {
-        forward_send(core, route, message, hop)
+        forward_send(core, &hop, message)
     };
     match (sent, peer) {
-        (Ok(()), Some(peer)) => notify(core, route, &peer, hop, reply_route),
+        (Ok(()), Some(peer)) => notify(core, &hop, &peer, reply_route),
         (Ok(()), None) => {}
-        (Err(error), _) => {
-            tracing::trace!(target: "spotlane::runtime::follow", %error, reason = "stale_target", "zlink.message_flow");
-        }
+        (Err(error), _) => drops::record(Reason::StaleTarget, 1, &error),
     }
+    Ok(())
 }
 
 fn sender_of(message: &Message) -> Option<ActorRef> {
@@ -152,13 +210,8 @@ fn sender_of(message: &Message) -> Option<ActorRef> {
     }
 }
 
-fn forward_send(
-    core: &Arc<Core>,
-    route: &FollowRoute,
-    message: Box<Message>,
-    hop: HopCount,
-) -> Result<(), Error> {
-    let id = route.actor_id().ok_or_else(|| Error::invalid("no actor"))?;
+fn forward_send(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<(), Error> {
+    let fence = fence_of(&hop.target).ok_or_else(|| Error::invalid("no actor"))?;
     let operation = message.operation(core);
     let source_actor = sender_of(&message);
     let Message {
@@ -170,39 +223,30 @@ fn forward_send(
     } = *message;
     let record = Record::from(ActorSend {
         operation,
-        message_follow_hop_count: hop,
+        message_follow_hop_count: hop.hops,
         source_actor,
-        target_actor: remote::fence_of(id, &route.target),
+        target_actor: fence.clone(),
         // SB-34: the new owner judges the session.
         bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name)?,
     });
-    let node = &route.target.node_rid;
-    match core.mesh()?.submit(node, record) {
-        Ok(()) => Ok(()),
-        // RL-151: volume is not capped; a full queue is waited for.
-        Err(refused) => {
-            let (task, node, record) = (Arc::clone(core), node.clone(), refused.record);
-            core.tasks.spawn(async move {
-                let Ok(mesh) = task.mesh() else { return };
-                if let Err(error) = mesh.send(&node, *record, None).await {
-                    tracing::trace!(target: "spotlane::runtime::follow", %error, reason = "stale_target", "zlink.message_flow");
-                }
-            });
-            Ok(())
-        }
-    }
+    let onward = Onward::Send(Box::new(record));
+    line::send_on(core, &fence.target_node_rid, onward, window(core, hop));
+    Ok(())
+}
+
+/// RL-155: how long a hop waits by itself.
+fn window(core: &Core, hop: &Hop) -> Deadline {
+    let left = hop
+        .until
+        .since(Monotonic::from_origin(core.clock.elapsed()));
+    core.deadline(core.settings.all.default_request_timeout.min(left))
 }
 
 /// RL-155, RL-269: with a wait of its own, and the answer goes back along the hop.
-fn forward_request(
-    core: &Arc<Core>,
-    route: &FollowRoute,
-    message: Box<Message>,
-    hop: HopCount,
-) -> Result<(), Error> {
-    let id = route.actor_id().ok_or_else(|| Error::invalid("no actor"))?;
+fn forward_request(core: &Arc<Core>, hop: &Hop, message: Box<Message>) -> Result<(), Error> {
+    let fence = fence_of(&hop.target).ok_or_else(|| Error::invalid("no actor"))?;
     let operation = message.operation(core);
     let correlation = core.ids.correlation();
     let source_actor = sender_of(&message);
@@ -217,72 +261,38 @@ fn forward_request(
     let record = Record::from(ActorRequest {
         correlation,
         operation,
-        message_follow_hop_count: hop,
+        message_follow_hop_count: hop.hops,
         source_actor,
-        target_actor: remote::fence_of(id, &route.target),
+        target_actor: fence.clone(),
         // SB-34: the new owner judges the session.
         bound_session_tail: tail.map(|tail| *tail),
         metadata,
         payload: payload.into_wire(name.clone())?,
     });
-    let (task, node) = (Arc::clone(core), route.target.node_rid.clone());
-    let left = route.until.saturating_sub(core.clock.elapsed());
-    let window = core.settings.all.default_request_timeout.min(left);
+    let (task, node) = (Arc::clone(core), fence.target_node_rid.clone());
+    let window = window(core, hop);
     let key = (operation, ReplyRouteId::new(correlation.get())?);
-    let mut hop = Box::pin(async move {
-        let deadline = task.deadline(window);
-        let outcome = remote::tracked(&task, &node, record, key, &deadline).await;
+    let ask = Box::pin(async move {
+        let outcome = remote::tracked(&task, &node, record, key, &window).await;
         ReplyTo::answer(reply, &name, outcome.and_then(remote::outcome_of));
     });
-    // Polled once here, so that what is forwarded keeps the order in which it came.
-    let done = {
-        let hop: Pin<&mut _> = hop.as_mut();
-        poll_now(hop)
-    };
-    if !done {
-        core.tasks.spawn(hop);
-    }
+    line::send_on(core, &fence.target_node_rid, Onward::Ask(ask), window);
     Ok(())
 }
 
-/// Polls a future once; its next poll brings a waker that counts.
-fn poll_now(future: Pin<&mut (impl Future<Output = ()> + ?Sized)>) -> bool {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    matches!(future.poll(&mut context), Poll::Ready(()))
-}
-
 /// RL-160, RL-162, RL-163: the sender is told once per route; sent or not, nothing depends on it.
-fn notify(
-    core: &Core,
-    route: &FollowRoute,
-    peer: &PeerOrigin,
-    hop: HopCount,
-    reply_route: Option<ReplyRouteId>,
-) {
-    let Some(id) = route.actor_id() else { return };
-    let Ok(hop_count) = NoticeHopCount::new(hop) else {
-        return;
-    };
-    if route.noticed.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    let notice = Record::from(MessageFollow {
-        route: FollowNotice {
-            source: WireRoute::Actor {
-                actor: remote::fence_of(id, &route.source),
-            },
-            target: WireRoute::Actor {
-                actor: remote::fence_of(id, &route.target),
-            },
-            hop_count,
-            queued_messages: 0,
-            queued_bytes: 0,
-            original_operation: peer.operation,
-            original_reply_route_id: reply_route.map_or(0, ReplyRouteId::get),
-        },
-    });
-    let sent = core.mesh().map(|mesh| mesh.submit(&peer.node, notice));
-    if !matches!(sent, Ok(Ok(()))) {
-        route.noticed.store(false, Ordering::Release);
+fn notify(core: &Core, hop: &Hop, peer: &PeerOrigin, reply_route: Option<ReplyRouteId>) {
+    let following = &core.moves.following;
+    let begun = following.book().notices().begin(&hop.source, &hop.target);
+    let Begin::Granted(claim) = begun else { return };
+    let notice = notice::notice(hop, Queued::default(), peer.operation, reply_route);
+    let sent = notice
+        .zip(core.mesh().ok())
+        .is_some_and(|(notice, mesh)| mesh.submit(&peer.node, notice).is_ok());
+    let mut book = following.book();
+    if sent {
+        book.notices().mark_sent(&claim);
+    } else {
+        book.notices().abort(&claim);
     }
 }

@@ -13,12 +13,12 @@ use spotlane_types::count::{
 use spotlane_types::id::{HandlerType, TimerName};
 use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
 use spotlane_types::time::UnixMillis;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotMembership};
 use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
 
 use super::pending::{CallKey, RelayAnswer};
+use super::replies::{MoveContext, Place};
 use crate::core::Core;
 use crate::error::Error;
 use crate::message::{Message, Origin, ReplyTo, Route};
@@ -135,14 +135,11 @@ pub(crate) fn detach(core: &Core, mut message: Box<Message>) {
     }
 }
 
-/// What names the answers of one move, but for their sequence (RL-364).
-#[derive(Clone, Debug)]
-pub(crate) struct MoveContext(pub(crate) ReplyRelayContext);
-
 /// A record as a message again. `None` for what is no message of an application.
 pub(crate) fn thaw(
     core: &Arc<Core>,
     context: &MoveContext,
+    place: Place,
     record: FrozenRecord,
 ) -> Option<Box<Message>> {
     let FrozenRecord {
@@ -164,11 +161,13 @@ pub(crate) fn thaw(
         None => ReplyTo::NOBODY,
         Some(route) => {
             let key: CallKey = (operation, route);
+            let (context, ticket) = context.accept(place);
             ReplyTo::remote(RelayAnswer {
                 core: Arc::clone(core),
                 source: source.clone(),
                 key,
-                context: context.0.clone(),
+                context,
+                ticket,
             })
         }
     };

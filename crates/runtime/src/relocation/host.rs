@@ -218,9 +218,14 @@ async fn empty(
     }
     preflight(core, version, deadline).await?;
     announce(core, deadline).await?;
-    // RL-192: read once; no placement is admitted from here on.
+    // RL-192: read once; no placement is admitted from here on, and what was admitted before is there (RL-185).
+    let left = deadline.left().unwrap_or_default();
+    let settled = tokio::time::timeout(left, core.capacity.settled()).await;
     let units = core.slots.all_live();
-    let moved = move_all(core, units, version, deadline).await;
+    let moved = match settled {
+        Ok(()) => move_all(core, units, version, deadline).await,
+        Err(_) => Err(BlockReason::DeadlineExceeded),
+    };
     let next = match moved {
         Ok(()) => HostState::Relocated,
         // RL-212

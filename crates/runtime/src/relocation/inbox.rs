@@ -57,6 +57,12 @@ impl<T> Inbox<T> {
         self.wake.notify_one();
     }
 
+    /// Puts something in front of everything that waits.
+    pub(crate) fn push_first(&self, input: T) {
+        self.lock().queue.push_front(Input::Other(input));
+        self.wake.notify_one();
+    }
+
     /// Takes a message, or gives it back when the object's messages go elsewhere by now.
     pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
         let mut state = self.lock();
@@ -95,6 +101,11 @@ impl<T> Inbox<T> {
         self.lock().arrivals = Arrivals::Taken;
     }
 
+    /// Whether it takes messages.
+    pub(crate) fn takes_arrivals(&self) -> bool {
+        self.lock().arrivals == Arrivals::Taken
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().queue.is_empty()
     }
@@ -106,9 +117,22 @@ impl<T> Inbox<T> {
     /// Waits for the next one. One driver only.
     pub(crate) async fn pop(&self) -> Input<T> {
         loop {
-            let woken = self.wake.notified();
+            self.ready().await;
             if let Some(input) = self.try_pop() {
                 return input;
+            }
+        }
+    }
+
+    /// Waits until there is one. One driver only.
+    ///
+    /// # Cancel safety
+    /// Changes nothing.
+    pub(crate) async fn ready(&self) {
+        loop {
+            let woken = self.wake.notified();
+            if !self.is_empty() {
+                return;
             }
             woken.await;
         }

@@ -2,14 +2,22 @@
 //!
 //! `docs/runtime.md`, "Relocation driver", says how slots, inboxes and lanes work together.
 
+mod book;
+mod capture;
 mod emit;
 mod follow;
 mod freeze;
 mod host;
 mod inbox;
+mod line;
 mod links;
+mod memory;
 mod moving;
+mod outbox;
+mod pacing;
 mod pending;
+mod receive;
+mod replies;
 mod rows;
 mod source;
 mod target;
@@ -22,28 +30,39 @@ use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::settings::RelocationSettings;
 use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::TargetEvent;
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::ActorId;
+use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::relocation::RelocationObject;
 
-pub(crate) use follow::{FollowRoute, forward};
+use follow::Following;
+pub(crate) use follow::{forward, may_hop, route_of, tenure_of};
 pub use host::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
 pub(crate) use host::{HostMove, run as relocate_host};
 pub(crate) use moving::{begin_join, pick_target, relocate};
 pub(crate) use pending::{CallKey, Pending, Registered};
 use pending::{take_confirmation, take_relay};
+pub(crate) use receive::TargetUnit;
 pub(crate) use source::SourceUnit;
-pub(crate) use target::TargetUnit;
 
 use crate::core::Core;
 use crate::settings::Settings;
+use line::Lines;
 use links::Links;
+use pacing::Pacing;
 
 /// The moves of a host, and the connections that they use.
 pub(crate) struct Moves {
     pub(crate) settings: RelocationSettings,
     links: Links,
+    /// Which chunk goes next (RL-131).
+    pacing: Arc<Pacing>,
+    /// Where messages for objects that have left go (RL-151).
+    pub(crate) following: Following,
+    /// What waits on the way there.
+    lines: Lines,
     /// Units that leave. A leaf lock.
     sources: Mutex<HashMap<ActorId, Arc<SourceUnit>>>,
     /// Objects that come, have come, or are remembered (RL-353). A leaf lock.
@@ -53,8 +72,11 @@ pub(crate) struct Moves {
 impl Moves {
     pub(crate) fn new(settings: RelocationSettings) -> Self {
         Self {
-            settings,
             links: Links::default(),
+            pacing: Pacing::new(&settings),
+            following: Following::default(),
+            lines: Lines::default(),
+            settings,
             sources: Mutex::new(HashMap::new()),
             targets: Mutex::new(HashMap::new()),
         }
@@ -92,11 +114,11 @@ impl Moves {
         self.sources().len()
     }
 
-    /// Tells an arrived unit that its object has left or ended here.
-    pub(crate) fn tenure_ended(&self, id: &ActorId) {
+    /// Tells an arrived unit that its object has left or ended here, in that tenure.
+    pub(crate) fn tenure_ended(&self, id: &ActorId, tenure: AuthorityOwnerGeneration) {
         let target = self.targets().get(id).cloned();
         if let Some(target) = target {
-            target.push(TargetEvent::TenureEnded);
+            target.tenure_ended(tenure);
         }
     }
 
@@ -154,10 +176,10 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         }
         Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
-            Some(target) => target.push(TargetEvent::Chunk {
-                connection,
-                chunk: Box::new(chunk),
-            }),
+            Some(target) => {
+                let now = Monotonic::from_origin(core.clock.elapsed());
+                target.chunk(now, connection, chunk);
+            }
             // TGT-37
             None => ignored("no such move comes here"),
         },
@@ -183,13 +205,14 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
             }
         }
         Record::ReplyRelay(relay) => take_relay(core, link, relay),
-        Record::ReplyRelayAck(ack) => take_confirmation(core, &ack),
+        Record::ReplyRelayAck(ack) => take_confirmation(core, link, &ack),
         other => return Some(other),
     }
     None
 }
 
-/// WR-51: whether the source that a command 40 names is the run at the other end. What follows is tied to the
+/// WR-51: whether the source that a command 40 names is the run at the other end. That is judged here and nowhere else, as
+/// authority is by the commit and a binding by its session (RL-29). What follows is tied to the
 /// connection of that command (RL-5).
 fn is_from(prepare: &RelocationPrepare, link: &PeerLink) -> bool {
     prepare.source_node_rid == *link.peer()
@@ -220,6 +243,7 @@ pub(crate) fn peer_changed(core: &Core, link: &PeerLink, event: &PeerEvent) {
             let Some(id) = core.moves.links.forget(link) else {
                 return;
             };
+            core.moves.pacing.connection_lost(id);
             for source in core.moves.sources().values() {
                 source.push(SourceEvent::ConnectionLost(id));
             }

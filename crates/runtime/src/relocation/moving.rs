@@ -17,7 +17,7 @@ use spotlane_wire::reference::{
     ActorRef, RelocationCoordinatorFence, RelocationTargetFence, SpotMembership, SpotRef,
 };
 use spotlane_wire::relocation::RelocationObject;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::{rows, source};
 use crate::clock::Deadline;
@@ -124,10 +124,10 @@ async fn begin(
         Err(_) => return Err(Error::deadline("a join of the actor did not end in time")),
     }
     let right = Right(Some(&live));
-    let plan = plan(core, &live, &candidate, version, &deadline).await?;
+    let (plan, book) = plan(core, &live, &candidate, version, &deadline).await?;
     right.hand_on();
     Ok(Some(Relocating {
-        finished: source::start(core, live, target.clone(), plan, None),
+        finished: source::start(core, live, target.clone(), plan, book, None),
     }))
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn begin_join(
     }
     let version = core.settings.all.application_version;
     let candidate = candidate(core, live, target, version, &deadline).await?;
-    let plan = plan(core, live, &candidate, version, &deadline).await?;
+    let (plan, book) = plan(core, live, &candidate, version, &deadline).await?;
     let RelocationObject::Actor { actor, .. } = &plan.object else {
         return Err(Error::internal("the plan of an actor is of an actor"));
     };
@@ -157,7 +157,8 @@ pub(crate) async fn begin_join(
         )?),
         operation,
     };
-    let finished = source::start(core, Arc::clone(live), target.clone(), plan, Some(join));
+    let live = Arc::clone(live);
+    let finished = source::start(core, live, target.clone(), plan, book, Some(join));
     Ok(Some(Relocating { finished }))
 }
 
@@ -206,7 +207,7 @@ impl Drop for Right<'_> {
     }
 }
 
-/// RL-189: version, role and state, type. Capacity is a hint and is left to the owner change.
+/// RL-189: version, role and state, type, room. What the node counts is a hint; it decides for itself (TGT-5).
 fn usable(
     core: &Core,
     live: &Live,
@@ -230,22 +231,24 @@ fn usable(
             && found.stable_type == live.unit.actor_type.name
             && found.policy == live.unit.actor_type.policy
     });
-    if serves {
-        Ok(node)
-    } else {
-        Err(no("it does not serve the type with the same policy"))
+    if !serves {
+        return Err(no("it does not serve the type with the same policy"));
+    }
+    match crate::create::full(core, descriptor) {
+        Some(full) => Err(no(&full.to_string())),
+        None => Ok(node),
     }
 }
 
-/// Fixes identity and fences (SRC-2, RL-5, RL-28).
+/// Fixes identity and fences (SRC-2, RL-5, RL-28). The id is the move's own and never that of an operation (RL-6).
 async fn plan(
     core: &Core,
     live: &Live,
     target: &Candidate,
     application_version: ApplicationVersion,
     deadline: &Deadline,
-) -> Result<Box<MovePlan>, Error> {
-    let active = first_read(core, live, deadline).await?;
+) -> Result<(Box<MovePlan>, OwnedMutexGuard<()>), Error> {
+    let (active, book) = first_read(core, live, deadline).await?;
     let held = core.held()?;
     let row = active.row();
     let node = &target.descriptor().row.descriptor;
@@ -253,7 +256,7 @@ async fn plan(
     let link = link.ok_or_else(|| Error::unavailable("the target is not connected any more"))?;
     let version = rows::version(&active);
     let version = version.ok_or_else(|| Error::internal("a row version is too long"))?;
-    Ok(Box::new(MovePlan {
+    let plan = MovePlan {
         identity: RelocationIdentity {
             relocation: RelocationId::new(crate::random::positive(), crate::random::u64())?,
             attempt: TargetAttemptGeneration::new(crate::random::positive())?,
@@ -289,14 +292,20 @@ async fn plan(
         receive_chunk_limit: None,
         connection: core.moves.links.id(&link),
         deadline: Monotonic::from_origin(deadline.at()),
-    }))
+    };
+    Ok((Box::new(plan), book))
 }
 
-/// The row as the commit will compare it. What this host itself still writes is waited for.
-async fn first_read(core: &Core, live: &Live, deadline: &Deadline) -> Result<ActiveObject, Error> {
-    // An Actor that has just come opens first, and its row is steady then.
+/// The row as the commit will compare it, and the right to change it, so that it stays so.
+async fn first_read(
+    core: &Core,
+    live: &Live,
+    deadline: &Deadline,
+) -> Result<(ActiveObject, OwnedMutexGuard<()>), Error> {
+    // An Actor that has just come opens first. What became of its last move is still open perhaps; that gates nothing
+    // (RL-26).
     let left = deadline.left().unwrap_or_default();
-    let _book = tokio::time::timeout(left, live.book.lock())
+    let book = tokio::time::timeout(left, Arc::clone(&live.book).lock_owned())
         .await
         .map_err(|_| Error::deadline("the actor has not settled here in time"))?;
     let key = actor_key(live.unit.id());
@@ -310,7 +319,7 @@ async fn first_read(core: &Core, live: &Live, deadline: &Deadline) -> Result<Act
         return Err(Error::unavailable("the row names another owner"));
     }
     live.set_row(active.clone());
-    Ok(active)
+    Ok((active, book))
 }
 
 fn failed(failure: MoveFailure) -> Error {

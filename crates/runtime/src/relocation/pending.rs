@@ -7,14 +7,16 @@ use std::time::Duration;
 use spotlane_mesh::PeerLink;
 use spotlane_types::count::ReplyRouteId;
 use spotlane_types::generation::{NodeGeneration, OwnerLeaseGeneration};
-use spotlane_types::id::{NodeRid, OperationId, OwnerId, PacketName};
+use spotlane_types::id::{NodeRid, OperationId, OwnerId, PacketName, RelocationId};
 use spotlane_types::kind::{FailureCode, ReplyRelayAckStatus, TerminalResult};
 use spotlane_wire::Record;
 use spotlane_wire::command::reply::{ReplyRelay, ReplyRelayAck, ReplyRelayContext};
 use spotlane_wire::frozen::FrozenSource;
-use spotlane_wire::reference::RequestSourceFence;
-use tokio::sync::{Notify, oneshot};
+use spotlane_wire::reference::{RelocationCoordinatorFence, RequestSourceFence};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::replies::{Delivery, Ticket};
+use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::message::{Answer, Outcome};
@@ -23,16 +25,91 @@ use crate::payload::Payload;
 /// What names a request for the run of its source: both, and both words of the operation (RL-260).
 pub(crate) type CallKey = (OperationId, ReplyRouteId);
 
+/// EX-273: how many requests to other nodes may wait for their answers; more wait for a place first.
+const OPERATIONS_MAX: usize = 4096;
+
 /// The calls of this host that a relayed reply may end, and the relayed replies that wait for their confirmation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pending {
+    /// The places of the table, given in the order in which they were asked for.
+    places: Arc<Semaphore>,
     /// One slot per call, taken once (EX-270). A leaf lock.
     calls: Mutex<HashMap<CallKey, oneshot::Sender<Outcome>>>,
     /// Replies of ours that were relayed and not confirmed. A leaf lock.
-    relayed: Mutex<HashMap<CallKey, Arc<Notify>>>,
+    relayed: Mutex<HashMap<CallKey, Relayed>>,
+    /// Says that the last of them has ended.
+    settled: Notify,
+}
+
+/// A reply that was relayed: what its confirmation has to say (RL-266), and who waits for that.
+#[derive(Debug)]
+struct Relayed {
+    relocation: RelocationId,
+    coordinator: RelocationCoordinatorFence,
+    source: RequestSourceFence,
+    confirmed: Arc<Notify>,
+}
+
+/// The place of one request in the table (EX-273).
+#[derive(Debug)]
+pub(crate) struct TablePlace {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(OPERATIONS_MAX)),
+            calls: Mutex::default(),
+            relayed: Mutex::default(),
+            settled: Notify::new(),
+        }
+    }
 }
 
 impl Pending {
+    /// A place in the table, waited for within the deadline of the request and before it is sent (EX-273).
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`: none was free in time, and nothing was sent.
+    pub(crate) async fn place(&self, deadline: &Deadline) -> Result<TablePlace, Error> {
+        if let Some(place) = self.try_place() {
+            return Ok(place);
+        }
+        let left = deadline.left().unwrap_or_default();
+        let place = tokio::time::timeout(left, Arc::clone(&self.places).acquire_owned()).await;
+        match place {
+            Ok(Ok(_permit)) => Ok(TablePlace { _permit }),
+            Ok(Err(_)) => Err(Error::shutting_down()),
+            Err(_) => Err(Error::deadline(format!(
+                "{OPERATIONS_MAX} requests wait for their answers, at most {OPERATIONS_MAX} may; the request was not sent"
+            ))),
+        }
+    }
+
+    /// A place in the table if one is free and nobody waits for it.
+    pub(crate) fn try_place(&self) -> Option<TablePlace> {
+        let permit = Arc::clone(&self.places).try_acquire_owned();
+        permit.ok().map(|permit| TablePlace { _permit: permit })
+    }
+
+    /// How many requests have a place.
+    pub(crate) fn len(&self) -> usize {
+        OPERATIONS_MAX.saturating_sub(self.places.available_permits())
+    }
+
+    /// Waits until every reply that was relayed is confirmed, or its caller is gone (RL-267).
+    pub(crate) async fn all_confirmed(&self) {
+        loop {
+            let mut settled = std::pin::pin!(self.settled.notified());
+            settled.as_mut().enable();
+            if self.relayed().is_empty() {
+                return;
+            }
+            settled.await;
+        }
+    }
+
     fn calls(&self) -> MutexGuard<'_, HashMap<CallKey, oneshot::Sender<Outcome>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +131,7 @@ impl Pending {
         self.calls().remove(key)
     }
 
-    fn relayed(&self) -> MutexGuard<'_, HashMap<CallKey, Arc<Notify>>> {
+    fn relayed(&self) -> MutexGuard<'_, HashMap<CallKey, Relayed>> {
         self.relayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,8 +195,10 @@ pub(crate) struct RelayAnswer {
     pub(crate) core: Arc<Core>,
     pub(crate) source: FrozenSource,
     pub(crate) key: CallKey,
-    /// Why it is relayed; the same for every request of the move but the sequence.
+    /// Why it is relayed, and which request it is.
     pub(crate) context: ReplyRelayContext,
+    /// Its place among the answers that are awaited.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 impl Answer for RelayAnswer {
@@ -129,12 +208,20 @@ impl Answer for RelayAnswer {
             source,
             key,
             context,
+            ticket,
         } = *self;
-        end_call(&core, &source, key, context, name, outcome);
+        let kept = outcome.clone();
+        let delivery = ticket.map(|ticket| ticket.answered(relay_of(key, &context, name, kept)));
+        end(&core, &source, key, &context, name, outcome, delivery);
     }
 
     fn stale(self: Box<Self>) {
         self.answer(None, Err(Error::unavailable("the actor has moved on")));
+    }
+
+    fn gone(self: Box<Self>) {
+        let gone = self.core.gone();
+        self.answer(None, Err(gone));
     }
 
     fn route(&self) -> ReplyRouteId {
@@ -147,9 +234,20 @@ pub(crate) fn end_call(
     core: &Arc<Core>,
     source: &FrozenSource,
     key: CallKey,
-    context: ReplyRelayContext,
+    context: &ReplyRelayContext,
+    outcome: Outcome,
+) {
+    end(core, source, key, context, None, outcome, None);
+}
+
+fn end(
+    core: &Arc<Core>,
+    source: &FrozenSource,
+    key: CallKey,
+    context: &ReplyRelayContext,
     name: Option<&PacketName>,
     outcome: Outcome,
+    delivery: Option<Delivery>,
 ) {
     let (rid, generation, owner, lease) = node_of(source);
     if *rid == core.identity.rid && generation == core.identity.generation {
@@ -159,6 +257,47 @@ pub(crate) fn end_call(
         }
         return;
     }
+    let relay = relay_of(key, context, name, outcome);
+    let ReplyRelayContext::MaintenanceRelocation {
+        relocation,
+        coordinator,
+        ..
+    } = context
+    else {
+        return;
+    };
+    let confirmed = Arc::new(Notify::new());
+    let waiting = Relayed {
+        relocation: *relocation,
+        coordinator: coordinator.clone(),
+        source: RequestSourceFence {
+            source_owner_id: owner.clone(),
+            source_owner_lease_generation: lease,
+            source_node_rid: rid.clone(),
+            source_node_generation: generation,
+        },
+        confirmed: Arc::clone(&confirmed),
+    };
+    core.pending.relayed().insert(key, waiting);
+    let (task, rid, owner) = (Arc::clone(core), rid.clone(), owner.clone());
+    core.tasks.spawn(async move {
+        relay_until_confirmed(&task, &rid, (&owner, lease), relay, &confirmed).await;
+        drop(delivery);
+        let mut relayed = task.pending.relayed();
+        relayed.remove(&key);
+        if relayed.is_empty() {
+            task.pending.settled.notify_waiters();
+        }
+    });
+}
+
+/// Command 33 with what a request has come to.
+fn relay_of(
+    key: CallKey,
+    context: &ReplyRelayContext,
+    name: Option<&PacketName>,
+    outcome: Outcome,
+) -> ReplyRelay {
     let wire = |payload: Payload| {
         payload.into_wire(name.cloned().unwrap_or_else(crate::inbound::reply_name))
     };
@@ -169,21 +308,14 @@ pub(crate) fn end_call(
             (result, failure, None)
         }
     };
-    let relay = ReplyRelay {
+    ReplyRelay {
         operation: key.0,
         reply_route_id: key.1,
-        context,
+        context: context.clone(),
         terminal_result,
         failure_code,
         payload,
-    };
-    let confirmed = Arc::new(Notify::new());
-    core.pending.relayed().insert(key, Arc::clone(&confirmed));
-    let (task, rid, owner) = (Arc::clone(core), rid.clone(), owner.clone());
-    core.tasks.spawn(async move {
-        relay_until_confirmed(&task, &rid, (&owner, lease), relay, &confirmed).await;
-        task.pending.relayed().remove(&key);
-    });
+    }
 }
 
 /// RL-265: repeated until it is confirmed, or its source's lease has ended.
@@ -267,14 +399,19 @@ pub(crate) fn take_relay(core: &Core, link: &PeerLink, relay: ReplyRelay) {
     }
 }
 
-/// Command 46: the source has its answer.
-pub(crate) fn take_confirmation(core: &Core, ack: &ReplyRelayAck) {
-    let confirmed = core
-        .pending
-        .relayed()
-        .get(&(ack.operation, ack.reply_route_id))
-        .cloned();
-    if let Some(confirmed) = confirmed {
-        confirmed.notify_one();
+/// Command 46: the source has its answer. It counts only when the node of the request says so and everything is what it was
+/// (RL-266).
+pub(crate) fn take_confirmation(core: &Core, link: &PeerLink, ack: &ReplyRelayAck) {
+    let fits = |relayed: &Relayed| {
+        relayed.relocation == ack.relocation
+            && relayed.coordinator == ack.coordinator
+            && relayed.source == ack.request_source
+            && *link.peer() == relayed.source.source_node_rid
+            && link.node_generation() == relayed.source.source_node_generation
+    };
+    let relayed = core.pending.relayed();
+    let found = relayed.get(&(ack.operation, ack.reply_route_id));
+    if let Some(relayed) = found.filter(|relayed| fits(relayed)) {
+        relayed.confirmed.notify_one();
     }
 }

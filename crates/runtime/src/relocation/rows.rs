@@ -151,8 +151,8 @@ fn committed_payload(
 }
 
 /// The same row one phase on; with `completed` the relocation state leaves it (RL-365).
-pub(super) fn at_phase(active: &ActiveObject, phase: RelocationPhase) -> AuthorityPayload {
-    let mut payload = active.payload().clone();
+pub(super) fn at_phase(payload: &AuthorityPayload, phase: RelocationPhase) -> AuthorityPayload {
+    let mut payload = payload.clone();
     if phase == RelocationPhase::Completed {
         payload.operation_kind = AuthorityOperationKind::Steady;
         payload.relocation_state = None;

@@ -1,17 +1,17 @@
 //! The driver of a unit that leaves: runs the source machine and carries out what it asks for, in order.
 
+mod route;
+
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use spotlane_lane::{Captured, CapturedTimer, Saved, SealError, SealGuard};
-use spotlane_mesh::{BulkError, NotSubmitted, PeerLink, SendError};
+use spotlane_lane::{CapturedTimer, Saved, SealError, SealGuard};
+use spotlane_mesh::PeerLink;
 use spotlane_relocation::Machine as _;
-use spotlane_relocation::identity::{AuthorityView, ConnectionId};
+use spotlane_relocation::budget::UnitId;
+use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::saved::{JoinData, join_record};
 use spotlane_relocation::source::payload::{ParticipantCapture, Payload, QueuedWork};
 use spotlane_relocation::source::{
@@ -19,41 +19,65 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
-use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
-use super::follow::{self, FollowRoute};
+use super::capture::{captured_queue, encode, look};
 use super::inbox::{Inbox, Input};
+use super::outbox::{Outbox, Sending, Sent, What};
+use super::pacing::{Charge, Granted};
+use super::replies::{MoveContext, Number};
 use super::{emit, freeze, pending, rows};
 use crate::cell::{Cell, Work};
 use crate::core::{Core, actor_key};
+use crate::drops::{self, Reason};
+use crate::entry;
 use crate::error::Error;
 use crate::message::{Message, Origin};
+use crate::placement;
 use crate::session::ActorSession;
 use crate::slots::{Live, Slot, Unit};
 use crate::unwind::caught;
+use route::Follows;
 
 /// A unit that leaves, as the rest of the host sees it.
 #[derive(Debug)]
 pub(crate) struct SourceUnit {
     inbox: Inbox<SourceInput>,
     target: NodeRid,
-    target_generation: spotlane_types::generation::NodeGeneration,
+    target_generation: NodeGeneration,
     unit: Arc<Unit>,
 }
 
-enum SourceInput {
+impl Granted for SourceUnit {
+    fn start(&self) {
+        self.push(SourceEvent::BudgetOpen);
+    }
+
+    fn chunk(&self, charge: Charge) {
+        self.inbox.push(SourceInput::Chunk(charge));
+    }
+}
+
+pub(super) enum SourceInput {
     Event(Box<SourceEvent>),
+    /// A record that waited for room has left, or its connection is over.
+    Sent(Sent),
+    /// The budget has room for the next chunk.
+    Chunk(Charge),
     Sealed(Result<Box<SealGuard<Cell>>, SealError>),
 }
 
 impl SourceUnit {
+    pub(super) fn sent(&self, sent: Sent) {
+        self.inbox.push(SourceInput::Sent(sent));
+    }
+
     pub(crate) fn push(&self, event: SourceEvent) {
         self.inbox.push(SourceInput::Event(Box::new(event)));
     }
@@ -68,6 +92,11 @@ impl SourceUnit {
         self.inbox.hold(message)
     }
 
+    /// Whether it still takes messages.
+    pub(super) fn takes(&self) -> bool {
+        self.inbox.takes_arrivals()
+    }
+
     /// Whether a connection leads to the very run that is the target.
     pub(super) fn is_to(&self, link: &PeerLink) -> bool {
         *link.peer() == self.target && link.node_generation() == self.target_generation
@@ -80,6 +109,7 @@ pub(super) fn start(
     live: Arc<Live>,
     target: NodeRid,
     plan: Box<MovePlan>,
+    book: OwnedMutexGuard<()>,
     join: Option<JoinData>,
 ) -> oneshot::Receiver<Result<(), MoveFailure>> {
     let (finished, result) = oneshot::channel();
@@ -100,8 +130,13 @@ pub(super) fn start(
     let driver = Driver {
         machine: Source::new(core.moves.settings),
         events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
+        outbox: Outbox::default(),
         guard: None,
         cancel_seal: None,
+        paced: core.moves.pacing.unit(),
+        connection: plan.connection,
+        granted: None,
+        follows: Follows::No,
         timers: Vec::new(),
         left_out: Vec::new(),
         looked: false,
@@ -113,6 +148,7 @@ pub(super) fn start(
         join,
         finished: Some(finished),
         failed: None,
+        _book: book,
         core: Arc::clone(core),
         live,
         unit,
@@ -131,9 +167,17 @@ struct Driver {
     machine: Source,
     /// What effects have led to; comes before everything that waits in the inbox.
     events: VecDeque<SourceEvent>,
+    outbox: Outbox,
     /// The sealed lane, from S0 to the boundary.
     guard: Option<SealGuard<Cell>>,
     cancel_seal: Option<oneshot::Sender<()>>,
+    /// The name of this unit at the budget.
+    paced: UnitId,
+    /// The connection of the latest command 40.
+    connection: ConnectionId,
+    /// What the chunk that the machine is about to send is charged.
+    granted: Option<Charge>,
+    follows: Follows,
     /// The timers as they were captured, for the way back.
     timers: Vec<CapturedTimer>,
     /// Which of the captured messages do not travel: nobody could answer them (WR-32).
@@ -152,6 +196,8 @@ struct Driver {
     finished: Option<oneshot::Sender<Result<(), MoveFailure>>>,
     /// Why the move of a Join fails, until the driver ends.
     failed: Option<MoveFailure>,
+    /// The right to change the row, which keeps the version that the commit will compare.
+    _book: OwnedMutexGuard<()>,
 }
 
 impl Driver {
@@ -172,6 +218,11 @@ impl Driver {
             while let Some(event) = self.events.pop_front() {
                 self.machine.on_event(self.now(), event, &mut effects);
                 self.carry_out(&mut effects).await;
+                // RL-131: a grant that led to no chunk goes back.
+                drop(self.granted.take());
+            }
+            if self.follows == Follows::BehindTheHold && self.guard.is_none() {
+                self.switch_to_follow();
             }
             if matches!(
                 self.machine.stage(),
@@ -181,7 +232,14 @@ impl Driver {
             }
             match self.next_input().await {
                 Some(Input::Other(SourceInput::Event(event))) => self.events.push_back(*event),
+                Some(Input::Other(SourceInput::Chunk(charge))) => self.chunk_open(charge),
                 Some(Input::Other(SourceInput::Sealed(sealed))) => self.sealed(sealed),
+                Some(Input::Other(SourceInput::Sent(sent))) => {
+                    self.sent(sent);
+                    for sent in self.outbox.go_on(&self.core, &self.unit) {
+                        self.sent(sent);
+                    }
+                }
                 Some(Input::Arrived(message)) => self.arrived(message).await,
                 None => {
                     self.machine.on_deadline(self.now(), &mut effects);
@@ -215,8 +273,9 @@ impl Driver {
         match effect {
             SourceEffect::Entered(stage) => emit::source_stage(stage),
             SourceEffect::AwaitBudget => {
-                self.when_room(self.plan.connection, SourceEvent::BudgetOpen)
-                    .await;
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_start(self.paced, unit, self.connection);
             }
             SourceEffect::RefuseBinds => {
                 let bindings = self.live.unit.session.refuse_binds();
@@ -233,16 +292,15 @@ impl Driver {
                 self.events
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
-            SourceEffect::Send { connection, record } => self.send(connection, *record).await,
-            SourceEffect::AwaitChunk { .. } => {
-                self.when_room(self.plan.connection, SourceEvent::ChunkOpen)
-                    .await;
+            SourceEffect::Send { connection, record } => self.send(connection, *record),
+            SourceEffect::AwaitChunk { charge } => {
+                let unit = Arc::clone(&self.unit);
+                let pacing = &self.core.moves.pacing;
+                pacing.want_chunk(self.paced, unit, self.connection, charge);
             }
             SourceEffect::DrainHold => self.cross_the_boundary().await,
             SourceEffect::SubmitCutover { connection, record } => {
-                let outcome = self.submit_cutover(connection, *record).await;
-                self.events
-                    .push_back(SourceEvent::CutoverSubmitted(outcome));
+                self.put(connection, *record, What::Cutover);
             }
             SourceEffect::ReadAuthority => self.read_row(),
             // The hold is the lane's own until the boundary, so the machine has none to give back here.
@@ -254,6 +312,10 @@ impl Driver {
             SourceEffect::RemoveFollow => self.remove_slot(),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests),
             SourceEffect::CleanUp(_) => {
+                // RL-46, RL-60: told of a Join only.
+                if self.join.is_some() {
+                    entry::left(&self.core, self.live.unit.reference.clone());
+                }
                 self.clean_up();
                 self.events
                     .push_back(SourceEvent::CleanedUp(CleanUpOutcome::Done));
@@ -268,7 +330,11 @@ impl Driver {
             }
             SourceEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
             SourceEffect::Dropped { records } => {
-                tracing::trace!(target: "spotlane::runtime::relocation", records, reason = "stale_target", "zlink.message_flow");
+                drops::record(
+                    Reason::StaleTarget,
+                    records,
+                    &"the actor was lost on its way",
+                );
             }
             SourceEffect::Ignored(reason) => {
                 tracing::trace!(target: "spotlane::runtime::relocation", ?reason, "ignored");
@@ -278,38 +344,13 @@ impl Driver {
         }
     }
 
-    /// Gives `event` to the machine when the budgets have room (RL-131): at once, or later by a task.
-    async fn when_room(&mut self, connection: ConnectionId, event: SourceEvent) {
-        let Some(link) = self
-            .core
-            .moves
-            .links
-            .link(connection)
-            .or_else(|| self.link())
-        else {
-            // The connection is gone; the submit will tell the machine.
-            self.events.push_back(event);
-            return;
-        };
-        let now = {
-            let mut room = pin!(link.bulk_room());
-            poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx).is_ready())).await
-        };
-        if now {
-            self.events.push_back(event);
-            return;
+    /// The budget has room for the next chunk. The grant of a connection that is not in use any more goes back: the machine
+    /// has asked again on the next one.
+    fn chunk_open(&mut self, charge: Charge) {
+        if charge.connection() == self.connection {
+            self.granted = Some(charge);
+            self.events.push_back(SourceEvent::ChunkOpen);
         }
-        let unit = Arc::clone(&self.unit);
-        self.core.tasks.spawn(async move {
-            link.bulk_room().await;
-            unit.push(event);
-        });
-    }
-
-    /// The connection to the target that is in use now.
-    fn link(&self) -> Option<PeerLink> {
-        let link = self.core.mesh().ok()?.link(&self.unit.target)?;
-        self.unit.is_to(&link).then_some(link)
     }
 
     fn request_seal(&mut self) {
@@ -415,28 +456,39 @@ impl Driver {
         Ok(payload)
     }
 
-    /// Sends one record, pinned (TR-93); a pin that fails is a connection that is lost.
-    async fn send(&mut self, connection: ConnectionId, record: Record) {
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) => submit(&link, record).await,
-            None => false,
+    /// Sends one record, behind those before it.
+    fn send(&mut self, connection: ConnectionId, record: Record) {
+        let what = match record {
+            Record::RelocationState(_) => What::Chunk(self.granted.take()),
+            Record::RelocationPrepare(_) => {
+                self.connection = connection;
+                What::Record
+            }
+            _ => What::Record,
         };
-        if !sent {
-            self.events
-                .push_back(SourceEvent::ConnectionLost(connection));
+        self.put(connection, record, what);
+    }
+
+    fn put(&mut self, connection: ConnectionId, record: Record, what: What) {
+        let sending = Sending {
+            connection,
+            record,
+            what,
+        };
+        if let Some(sent) = self.outbox.send(&self.core, &self.unit, sending) {
+            self.sent(sent);
         }
     }
 
-    async fn submit_cutover(&mut self, connection: ConnectionId, record: Record) -> SubmitOutcome {
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) => submit(&link, record).await,
-            None => false,
+    /// A pin that fails is a connection that is lost (TR-93).
+    fn sent(&mut self, sent: Sent) {
+        let event = match (sent.is_cutover, sent.taken) {
+            (true, true) => SourceEvent::CutoverSubmitted(SubmitOutcome::Submitted),
+            (true, false) => SourceEvent::CutoverSubmitted(SubmitOutcome::FailedOrUnknown),
+            (false, true) => return,
+            (false, false) => SourceEvent::ConnectionLost(sent.connection),
         };
-        if sent {
-            SubmitOutcome::Submitted
-        } else {
-            SubmitOutcome::FailedOrUnknown
-        }
+        self.events.push_back(event);
     }
 
     /// The boundary (RL-352): the lane becomes a hand-off, from which no call leads back, and messages come to the inbox
@@ -456,8 +508,15 @@ impl Driver {
             }
         }
         let id = self.live.unit.id().clone();
-        let leaving = Slot::Leaving(Arc::clone(&self.unit));
-        self.core.slots.change(&id, |_| (Some(leaving), ()));
+        let (live, unit) = (&self.live, &self.unit);
+        self.core.slots.change(&id, |slot| match slot {
+            Some(Slot::Live(found)) if Arc::ptr_eq(&found, live) => {
+                (Some(Slot::Leaving(Arc::clone(unit))), ())
+            }
+            // It has come back already, or is coming: what stands there stays (SRC-12).
+            other => (other, ()),
+        });
+        placement::went();
         let (held, cell) = handoff.moved();
         self.left = cell;
         for saved in held {
@@ -480,7 +539,8 @@ impl Driver {
             }
         }
         self.events.push_back(SourceEvent::HoldDrained);
-        self.core.moves.tenure_ended(&id);
+        let tenure = self.fence.expected_authority_owner_generation;
+        self.core.moves.tenure_ended(&id, tenure);
     }
 
     /// A message past S0: on its way with the object.
@@ -524,65 +584,12 @@ impl Driver {
         self.stay();
     }
 
-    /// RL-150: from here on messages are forwarded without this driver. The switch is one step (EX-212).
-    fn follow_to(&mut self, row: &AuthorityView, until: Monotonic) {
-        let Some(route) = FollowRoute::new(&self.core, &self.live.unit.tenure(), row, until) else {
-            return;
-        };
-        let route = Arc::new(route);
-        let unit = &self.unit;
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    let arrived = unit.inbox.close_arrivals();
-                    (Some(Slot::Follow(Arc::clone(&route))), arrived)
-                }
-                other => (other, Vec::new()),
-            });
-        for message in arrived {
-            follow::forward(&self.core, &route, message, None);
-        }
-    }
-
-    fn forward(&self, record: spotlane_wire::frozen::FrozenRecord) {
-        let context = freeze::MoveContext(self.context());
-        let Some(message) = freeze::thaw(&self.core, &context, record) else {
-            return;
-        };
-        match self.core.slots.get(self.live.unit.id()) {
-            Some(Slot::Follow(route)) => follow::forward(&self.core, &route, message, None),
-            _ => crate::inbound::redispatch(&self.core, self.live.unit.id(), message),
-        }
-    }
-
-    fn context(&self) -> ReplyRelayContext {
-        ReplyRelayContext::MaintenanceRelocation {
+    fn context(&self) -> MoveContext {
+        MoveContext {
             relocation: self.plan.identity.relocation,
-            target_attempt_generation: self.plan.identity.attempt,
+            attempt: self.plan.identity.attempt,
             coordinator: self.plan.identity.coordinator.clone(),
-            participant_id: ParticipantId::MIN,
-            sequence: RelaySequence::MIN,
-        }
-    }
-
-    /// Takes what stands here in the object's place away, if it is this move's.
-    fn remove_slot(&self) {
-        let unit = &self.unit;
-        let tenure = self.live.unit.tenure();
-        let arrived = self
-            .core
-            .slots
-            .change(self.live.unit.id(), |slot| match slot {
-                Some(Slot::Leaving(found)) if Arc::ptr_eq(&found, unit) => {
-                    (None, unit.inbox.close_arrivals())
-                }
-                Some(Slot::Follow(route)) if *route.source() == tenure => (None, Vec::new()),
-                other => (other, Vec::new()),
-            });
-        for message in arrived {
-            crate::inbound::refuse_stale(message);
+            replies: None,
         }
     }
 
@@ -590,8 +597,8 @@ impl Driver {
         for request in requests {
             let key = (request.operation_id, request.reply_route);
             let error = Error::unavailable("the actor was lost on its way to another node");
-            let context = self.context();
-            pending::end_call(&self.core, &request.source, key, context, None, Err(error));
+            let context = self.context().of(Number::FIRST);
+            pending::end_call(&self.core, &request.source, key, &context, Err(error));
         }
     }
 
@@ -632,6 +639,7 @@ impl Driver {
     }
 
     fn end(mut self) {
+        self.core.moves.pacing.unit_ended(self.paced);
         if self.machine.stage() == SourceStage::Ended {
             self.remove_slot();
             self.clean_up();
@@ -661,111 +669,4 @@ fn messages(saved: Vec<Saved<Cell>>) -> impl Iterator<Item = Box<Message>> {
         } => Some(message),
         _ => None,
     })
-}
-
-/// Reads the list of nodes now; a store that does not answer leaves it as it was.
-async fn look(core: &Core) {
-    if let Err(error) = crate::directory::refresh(core).await {
-        tracing::debug!(target: "spotlane::runtime::relocation", %error, "the list of nodes was not read");
-    }
-}
-
-/// What a sealed lane holds, as it travels.
-struct CapturedQueue {
-    work: Vec<QueuedWork>,
-    /// The places, among the messages, of those that do not travel.
-    left_out: Vec<usize>,
-}
-
-/// EX-204: what was accepted and has not started, with queued ticks, in order.
-fn captured_queue(core: &Core, fence: &ActorRouteFence, guard: &SealGuard<Cell>) -> CapturedQueue {
-    let mut queue = CapturedQueue {
-        work: Vec::new(),
-        left_out: Vec::new(),
-    };
-    let mut messages = 0;
-    for captured in guard.captured() {
-        match captured {
-            Captured::Item {
-                item: Work::Message(message),
-                ..
-            } => {
-                match freeze::freeze(core, fence, message) {
-                    Ok(record) => queue.work.push(QueuedWork::Record(Box::new(record))),
-                    Err(_) => queue.left_out.push(messages),
-                }
-                messages += 1;
-            }
-            Captured::Item {
-                item: Work::Tick(tick),
-                ..
-            } => queue.work.push(QueuedWork::Tick(tick.clone())),
-            Captured::Item {
-                item: Work::Disconnected(_),
-                ..
-            } => {
-                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
-                    queue.work.push(QueuedWork::Record(Box::new(record)));
-                }
-            }
-            Captured::Tick(tick) => {
-                if let Ok(tick) = freeze::freeze_tick(core, tick) {
-                    queue.work.push(QueuedWork::Tick(Box::new(tick)));
-                }
-            }
-            _ => {}
-        }
-    }
-    queue
-}
-
-/// From so many bytes of state on, the checksum is made on a thread that may block.
-const ENCODE_APART_FROM: usize = 1024 * 1024;
-
-async fn encode(
-    order: CaptureOrder,
-    participant: ParticipantCapture,
-) -> Result<Payload, CaptureFailure> {
-    let failed = |error: spotlane_relocation::source::payload::PayloadError| {
-        tracing::error!(target: "spotlane::runtime::relocation", %error, "a payload was not encoded");
-        CaptureFailure::NotEncodable
-    };
-    let bytes = participant.state.as_ref().map_or(0, bytes::Bytes::len);
-    if bytes < ENCODE_APART_FROM {
-        return Payload::encode(&order, &[participant]).map_err(failed);
-    }
-    let encoded = tokio::task::spawn_blocking(move || Payload::encode(&order, &[participant]));
-    match encoded.await {
-        Ok(encoded) => encoded.map_err(failed),
-        Err(_) => Err(CaptureFailure::NotEncodable),
-    }
-}
-
-/// Puts a record into the queue of a connection, waiting for room; `false` when the connection is over.
-pub(super) async fn submit(link: &PeerLink, record: Record) -> bool {
-    if let Record::RelocationState(_) = record {
-        return match link.submit_bulk(record) {
-            Ok(_) => true,
-            Err(BulkError::BudgetFull { record, .. }) => link.send_bulk(*record).await.is_ok(),
-            Err(_) => false,
-        };
-    }
-    let mut refused = match link.submit(record) {
-        Ok(()) => return true,
-        Err(refused) => refused,
-    };
-    loop {
-        if !matches!(refused.why, NotSubmitted::Full { .. }) {
-            tracing::debug!(target: "spotlane::runtime::relocation", why = %refused.why, "a record was not sent");
-            return false;
-        }
-        match link.send(*refused.record, None).await {
-            Ok(()) => return true,
-            Err(SendError::DeadlineExceeded { record, .. }) => match link.submit(*record) {
-                Ok(()) => return true,
-                Err(again) => refused = again,
-            },
-            Err(_) => return false,
-        }
-    }
 }

@@ -1,106 +1,65 @@
 //! The driver of an object that comes: runs the target machine and carries out what it asks for, in order.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use spotlane_lane::{Backlog, CapturedTimer, Fifo};
-use spotlane_location::LocationError;
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
-use spotlane_relocation::saved::is_disconnected;
 use spotlane_relocation::Machine as _;
-use spotlane_relocation::identity::{ConnectionId, RowRead};
+use spotlane_relocation::identity::ConnectionId;
+use spotlane_relocation::saved::is_disconnected;
+use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
-    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
+    OwnerCommitted, RestoreFailure, RestoreOrder, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
-use spotlane_types::count::{ParticipantId, RelaySequence};
+use spotlane_types::generation::AuthorityOwnerGeneration;
 use spotlane_types::id::{ActorId, StableType};
-use spotlane_types::kind::RelocationPhase;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use spotlane_wire::command::relocation::RelocationPrepare;
-use spotlane_wire::command::reply::ReplyRelayContext;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::OwnedMutexGuard;
 
-use super::inbox::{Inbox, Input};
-use super::source::submit;
-use super::{emit, freeze, rows};
+use super::inbox::Input;
+use super::outbox::send_beside;
+use super::receive::{Attempt, Event, TargetInput, TargetUnit};
+use super::replies::{MoveContext, Place};
+use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
 use crate::cell::{Cell, Work};
-use crate::clock::backoff;
 use crate::core::{Core, actor_key};
+use crate::entry;
 use crate::error::Error;
 use crate::inbound::{redispatch, refuse, refuse_stale};
 use crate::join::JoinOutcome;
 use crate::message::Message;
+use crate::placement;
 use crate::slots::{Live, Slot, Unit};
 use crate::state::HostState;
 use crate::unwind::caught;
 
-type Event = TargetEvent<Box<Message>>;
-
-/// An object that comes, or has come, or is remembered.
-pub(crate) struct TargetUnit {
-    inbox: Inbox<TargetInput>,
-    /// The follow route that stood in the object's place when its queue was registered; it comes back when nothing comes of
-    /// the move. A leaf lock, taken inside of a change of the slot.
-    replaced: Mutex<Option<Slot>>,
-}
-
-impl std::fmt::Debug for TargetUnit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetUnit")
-            .field("inbox", &self.inbox)
-            .finish_non_exhaustive()
-    }
-}
-
-enum TargetInput {
-    Event(Box<Event>),
-    Row(RowRead, Option<Box<ActiveObject>>),
-    Restored(Attempt, Result<Box<Staged>, RestoreFailure>),
-    Committed(Attempt, CommitAnswer, Option<Box<ActiveObject>>),
-    JoinCompleted(Attempt, Box<Staged>, LifecycleOutcome),
-}
-
-/// Which attempt an answer belongs to. The machine knows one unit at a time; an answer to what was asked for an earlier
-/// one is nobody's any more (TGT-32).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Attempt(u64);
-
-impl Attempt {
-    fn next(&mut self) -> Self {
-        self.0 = self.0.saturating_add(1);
-        *self
-    }
-}
-
-impl TargetUnit {
-    pub(super) fn push(&self, event: Event) {
-        self.inbox.push(TargetInput::Event(Box::new(event)));
-    }
-
-    fn replaced(&self) -> MutexGuard<'_, Option<Slot>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The temporary queue: takes a message, or gives it back when the live queue has taken over (RL-170).
-    pub(crate) fn hold(&self, message: Box<Message>) -> Result<(), Box<Message>> {
-        self.inbox.hold(message)
+/// RL-77: a callback that failed is run again.
+fn outcome_of<E: std::fmt::Display>(ran: Result<(), E>) -> LifecycleOutcome {
+    match ran {
+        Ok(()) => LifecycleOutcome::Done,
+        Err(error) => {
+            tracing::warn!(target: "spotlane::runtime::relocation", %error, "a callback of a join failed");
+            LifecycleOutcome::Failed
+        }
     }
 }
 
 /// An instance that was restored and must not run yet.
-struct Staged {
+pub(super) struct Staged {
     live: Arc<Live>,
     backlog: Backlog<Cell, OwnerCommitted>,
     timers: Vec<CapturedTimer>,
-    /// Keeps moves away from the row until it is steady.
+    /// Keeps moves away from the row until it says that the Actor is open here.
     book: OwnedMutexGuard<()>,
 }
 
@@ -115,7 +74,7 @@ pub(super) fn prepared(
         tracing::debug!(target: "spotlane::runtime::relocation", "only actors move here");
         return;
     };
-    let (id, local) = (actor.actor_id.clone(), local_check(core, &prepare));
+    let (id, mut local) = (actor.actor_id.clone(), local_check(core, &prepare));
     // The lock keeps the unit from being dropped between look-up and push.
     let mut targets = core.moves.targets();
     let unit = Arc::clone(
@@ -123,6 +82,9 @@ pub(super) fn prepared(
             .entry(id.clone())
             .or_insert_with(|| start(core, &id)),
     );
+    if local == LocalCheck::Fits && core.slots.live(&id).is_none() {
+        local = unit.make_room(core);
+    }
     let prepare = TargetEvent::Prepare {
         connection,
         prepare,
@@ -141,7 +103,10 @@ pub(super) fn prepared(
             return (slot, ());
         }
         if !matches!(&slot, Some(Slot::Arriving(found)) if Arc::ptr_eq(found, &unit)) {
-            *unit.replaced() = slot.filter(|slot| matches!(slot, Slot::Follow(_)));
+            *unit.earlier() = match slot {
+                Some(Slot::Leaving(earlier)) => Some(earlier),
+                _ => None,
+            };
         }
         unit.inbox.open_arrivals();
         (Some(Slot::Arriving(Arc::clone(&unit))), ())
@@ -173,18 +138,15 @@ fn local_check(core: &Core, prepare: &RelocationPrepare) -> LocalCheck {
 }
 
 fn start(core: &Arc<Core>, id: &ActorId) -> Arc<TargetUnit> {
-    let unit = Arc::new(TargetUnit {
-        inbox: Inbox::new(),
-        replaced: Mutex::new(None),
-    });
+    let unit = Arc::new(TargetUnit::new(core.moves.settings));
     let driver = Driver {
         core: Arc::clone(core),
         id: id.clone(),
         unit: Arc::clone(&unit),
-        machine: Target::new(core.moves.settings),
         events: VecDeque::new(),
         context: None,
         attempt: Attempt::default(),
+        read: Attempt::default(),
         row: None,
         staged: None,
         live: None,
@@ -198,12 +160,13 @@ struct Driver {
     core: Arc<Core>,
     id: ActorId,
     unit: Arc<TargetUnit>,
-    machine: Target<Box<Message>>,
     events: VecDeque<Event>,
     /// What the answers to moved requests are called.
-    context: Option<freeze::MoveContext>,
+    context: Option<MoveContext>,
     /// The restore or commit that an answer is awaited for.
     attempt: Attempt,
+    /// The read of the row that an answer is awaited for.
+    read: Attempt,
     /// The row as it was read last, or written by the commit.
     row: Option<Box<ActiveObject>>,
     staged: Option<Box<Staged>>,
@@ -222,7 +185,13 @@ impl Driver {
         loop {
             while let Some(event) = self.events.pop_front() {
                 let asked = self.look_at(&event);
-                self.machine.on_event(self.now(), event, &mut effects);
+                if self.ends_the_tenure(&event) {
+                    let (now, ended) = (self.now(), TargetEvent::TenureEnded);
+                    self.unit.machine().on_event(now, ended, &mut effects);
+                    self.carry_out(&mut effects).await;
+                }
+                let now = self.now();
+                self.unit.machine().on_event(now, event, &mut effects);
                 self.carry_out(&mut effects).await;
                 if asked && self.is_nothing_here() {
                     // A move that is over, or was refused: the queue that command 40 registered is nobody's (RL-353).
@@ -236,9 +205,13 @@ impl Driver {
                 Some(Input::Arrived(message)) => {
                     self.events.push_back(TargetEvent::Arrived(message));
                 }
+                Some(Input::Other(TargetInput::Effects(mut asked))) => {
+                    self.carry_out(&mut asked).await;
+                }
                 Some(Input::Other(input)) => self.take(input),
                 None => {
-                    self.machine.on_deadline(self.now(), &mut effects);
+                    let now = self.now();
+                    self.unit.machine().on_deadline(now, &mut effects);
                     self.carry_out(&mut effects).await;
                 }
             }
@@ -247,13 +220,13 @@ impl Driver {
 
     /// Whether no move is on its way here and none has ended here as owner.
     fn is_nothing_here(&self) -> bool {
-        let stage = self.machine.stage();
+        let stage = self.unit.machine().stage();
         matches!(stage, TargetStage::Absent | TargetStage::TargetRemoved)
     }
 
     /// Whether nothing is left to remember; then the unit is gone from the host.
     fn is_done(&self) -> bool {
-        if !self.machine.is_idle() {
+        if !self.unit.machine().is_idle() {
             return false;
         }
         let mut targets = self.core.moves.targets();
@@ -265,17 +238,24 @@ impl Driver {
     }
 
     async fn next_input(&self) -> Option<Input<TargetInput>> {
-        let Some(deadline) = self.machine.next_deadline() else {
-            return Some(self.unit.inbox.pop().await);
-        };
-        let left = deadline.since(self.now());
-        tokio::time::timeout(left, self.unit.inbox.pop()).await.ok()
+        let left = self
+            .unit
+            .machine()
+            .next_deadline()
+            .map(|deadline| deadline.since(self.now()));
+        self.unit.next_input(left).await
     }
 
     fn take(&mut self, input: TargetInput) {
         let event = match input {
             TargetInput::Event(event) => *event,
-            TargetInput::Row(read, row) => {
+            // Carried out by the caller.
+            TargetInput::Effects(_) => return,
+            TargetInput::TenureEnded(tenure) if self.tenure() != Some(tenure) => return,
+            TargetInput::TenureEnded(_) => TargetEvent::TenureEnded,
+            // What was read for an earlier move, or before a later read, says nothing.
+            TargetInput::Row(read, ..) if read != self.read => return,
+            TargetInput::Row(_, read, row) => {
                 if row.is_some() {
                     self.row = row;
                 }
@@ -283,6 +263,7 @@ impl Driver {
             }
             TargetInput::Restored(attempt, _)
             | TargetInput::Committed(attempt, ..)
+            | TargetInput::Joined(attempt, _)
             | TargetInput::JoinCompleted(attempt, ..)
                 if attempt != self.attempt =>
             {
@@ -297,6 +278,7 @@ impl Driver {
                 }
                 TargetEvent::CommitAnswered(answer)
             }
+            TargetInput::Joined(_, outcome) => TargetEvent::LifecycleEnded(outcome),
             TargetInput::JoinCompleted(_, staged, outcome) => {
                 self.staged = Some(staged);
                 TargetEvent::LifecycleEnded(outcome)
@@ -312,16 +294,39 @@ impl Driver {
         };
         // RL-139: a move that is on its way keeps its name.
         if self.is_nothing_here() {
-            let context = ReplyRelayContext::MaintenanceRelocation {
+            self.row = None;
+            self.read.next();
+            self.context = Some(MoveContext {
                 relocation: prepare.relocation,
-                target_attempt_generation: prepare.target_attempt_generation,
+                attempt: prepare.target_attempt_generation,
                 coordinator: prepare.coordinator.clone(),
-                participant_id: ParticipantId::MIN,
-                sequence: RelaySequence::MIN,
-            };
-            self.context = Some(freeze::MoveContext(context));
+                replies: Some(Arc::default()),
+            });
         }
         true
+    }
+
+    /// Whether a command 40 names a later tenure than that of the object here: it has left without this driver hearing of
+    /// it, because the source of its move away has not seen the commit yet (SRC-12, RL-356).
+    fn ends_the_tenure(&self, event: &Event) -> bool {
+        let TargetEvent::Prepare { prepare, .. } = event else {
+            return false;
+        };
+        let RelocationObject::Actor {
+            expected_authority_owner_generation: ends,
+            ..
+        } = &prepare.object
+        else {
+            return false;
+        };
+        self.unit.machine().stage() == TargetStage::TargetOpen
+            && self.tenure().is_some_and(|here| ends.is_after(here))
+    }
+
+    /// The tenure of the Actor that is open here, or was.
+    fn tenure(&self) -> Option<AuthorityOwnerGeneration> {
+        let live = self.live.as_ref()?;
+        Some(live.unit.tenure().authority_owner_generation)
     }
 
     async fn carry_out(&mut self, effects: &mut Vec<TargetEffect<Box<Message>>>) {
@@ -335,7 +340,7 @@ impl Driver {
             TargetEffect::Entered(stage) => emit::target_stage(stage),
             TargetEffect::ReadAuthority => self.read_row(),
             TargetEffect::Restore(order) => self.restore(*order),
-            TargetEffect::Send { connection, record } => self.send(connection, *record).await,
+            TargetEffect::Send { connection, record } => self.send(connection, *record),
             TargetEffect::Commit(order) => self.commit(*order),
             TargetEffect::Merge(items) => self.merge(items),
             TargetEffect::RunLifecycle(step) => self.run_lifecycle(&step),
@@ -367,13 +372,14 @@ impl Driver {
         }
     }
 
-    fn read_row(&self) {
+    fn read_row(&mut self) {
+        let attempt = self.read.next();
         let (core, unit) = (Arc::clone(&self.core), Arc::clone(&self.unit));
         let key = actor_key(&self.id);
         self.core.tasks.spawn(async move {
             let deadline = core.deadline(core.settings.lease.renew_timeout());
             let (read, row) = rows::read(&core, &key, &deadline).await;
-            unit.inbox.push(TargetInput::Row(read, row));
+            unit.inbox.push(TargetInput::Row(attempt, read, row));
         });
     }
 
@@ -417,15 +423,14 @@ impl Driver {
         }
     }
 
-    async fn send(&mut self, connection: ConnectionId, record: Record) {
-        let sent = match self.core.moves.links.link(connection) {
-            Some(link) => submit(&link, record).await,
-            None => false,
-        };
-        if !sent {
-            self.events
-                .push_back(TargetEvent::ConnectionLost(connection));
-        }
+    fn send(&self, connection: ConnectionId, record: Record) {
+        let (unit, link) = (
+            Arc::clone(&self.unit),
+            self.core.moves.links.link(connection),
+        );
+        send_beside(&self.core, link, record, move || {
+            unit.push(TargetEvent::ConnectionLost(connection));
+        });
     }
 
     /// One attempt at the owner change; the machine decides about another (TGT-24).
@@ -471,30 +476,68 @@ impl Driver {
                 .map(|timer| (Arc::clone(&timer.name), timer.settings.period())),
         );
         for item in items {
-            push(&self.core, self.context.as_ref(), live, backlog, timers, item);
+            push(
+                &self.core,
+                self.context.as_ref(),
+                live,
+                backlog,
+                timers,
+                item,
+            );
         }
-        let unit = &self.unit;
-        self.core.slots.change(&self.id, |_| {
+        let (core, unit, id) = (&self.core, &self.unit, &self.id);
+        core.slots.change(id, |_| {
             for message in unit.inbox.close_arrivals() {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }
-            *unit.replaced() = None;
+            *unit.earlier() = None;
+            core.moves.following.came_back(id);
             (Some(Slot::Live(Arc::clone(live))), ())
+        });
+        drop(self.unit.room().take());
+        if let Some(earlier) = core.moves.source_of(id) {
+            // An earlier move away whose commit was not seen: what its sealed lane holds is for this tenure.
+            earlier.push(SourceEvent::CommitHint);
+        }
+    }
+
+    /// RL-70: the Entry Spot takes note, then the completion of the Join runs on the closed lane, before the first saved item.
+    /// An Actor that moves with its host is told nothing (RL-60).
+    fn run_lifecycle(&mut self, step: &LifecycleStep) {
+        match step {
+            LifecycleStep::Joined(_) => self.run_joined(),
+            LifecycleStep::JoinCompleted(_) => self.run_join_completed(),
+            LifecycleStep::RelocationReadyCompleted => self.lifecycle_is_done(),
+        }
+    }
+
+    fn lifecycle_is_done(&mut self) {
+        self.events
+            .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
+    }
+
+    /// RL-45
+    fn run_joined(&mut self) {
+        let Some(staged) = &self.staged else {
+            return self.lifecycle_is_done();
+        };
+        let actor = staged.live.unit.reference.clone();
+        let (attempt, unit, core) = (
+            self.attempt.next(),
+            Arc::clone(&self.unit),
+            Arc::clone(&self.core),
+        );
+        self.core.tasks.spawn(async move {
+            let outcome = outcome_of(entry::joined(&core, actor).await);
+            unit.inbox.push(TargetInput::Joined(attempt, outcome));
         });
     }
 
-    /// RL-50, RL-70: the completion of a Join runs on the closed lane, before the first saved item. An Entry Spot has no
-    /// callbacks of its own here, and an Actor that moves with its host has none either (RL-60).
-    fn run_lifecycle(&mut self, step: &LifecycleStep) {
-        let staged = match step {
-            LifecycleStep::JoinCompleted(_) => self.staged.take(),
-            LifecycleStep::Joined(_) | LifecycleStep::RelocationReadyCompleted => None,
-        };
-        let Some(staged) = staged else {
-            self.events
-                .push_back(TargetEvent::LifecycleEnded(LifecycleOutcome::Done));
-            return;
+    /// RL-50
+    fn run_join_completed(&mut self) {
+        let Some(staged) = self.staged.take() else {
+            return self.lifecycle_is_done();
         };
         let (attempt, unit) = (self.attempt.next(), Arc::clone(&self.unit));
         self.core.tasks.spawn(async move {
@@ -503,14 +546,7 @@ impl Driver {
                 reply: None,
             };
             let ran = staged.backlog.run_lifecycle(Work::JoinCompleted(accepted));
-            let outcome = match ran.await {
-                Ok(()) => LifecycleOutcome::Done,
-                // RL-77
-                Err(error) => {
-                    tracing::warn!(target: "spotlane::runtime::relocation", %error, "the completion of a join failed");
-                    LifecycleOutcome::Failed
-                }
-            };
+            let outcome = outcome_of(ran.await);
             unit.inbox
                 .push(TargetInput::JoinCompleted(attempt, staged, outcome));
         });
@@ -541,27 +577,18 @@ impl Driver {
         }
         self.live = Some(live);
         self.book = Some(book);
-        tracing::info!(target: "spotlane::runtime::placement", "zlink.runtime.object.placement_changed");
+        placement::came();
     }
 
-    /// RL-365: `activated`, then `completed`, with which the relocation state leaves the row. Until then look-ups wait and
-    /// moves away too.
+    /// RL-365: look-ups and moves away wait for `activated`; `completed` gates nothing (RL-26).
     fn record_activated(&mut self) {
-        let (Some(live), Some(book)) = (self.live.clone(), self.book.take()) else {
-            return;
-        };
-        let core = Arc::clone(&self.core);
-        self.core.tasks.spawn(async move {
-            for phase in [RelocationPhase::Activated, RelocationPhase::Completed] {
-                let mut attempt = 0;
-                while let Err(error) = record(&core, &live, phase).await {
-                    tracing::warn!(target: "spotlane::runtime::relocation", %error, %phase, "a phase was not recorded");
-                    tokio::time::sleep(backoff(attempt, crate::random::u64())).await;
-                    attempt = attempt.saturating_add(1);
-                }
-            }
-            drop(book);
-        });
+        let (live, right) = (self.live.clone(), self.book.take());
+        if let (Some(live), Some(right), Some(context)) = (live, right, self.context.clone()) {
+            let core = Arc::clone(&self.core);
+            self.core
+                .tasks
+                .spawn(book::keep(core, live, context, right));
+        }
     }
 
     /// A message that no unit holds: to whatever stands in the object's place, unless that is this queue itself.
@@ -583,7 +610,7 @@ impl Driver {
             }
             return;
         }
-        if let Some(message) = freeze::thaw(&self.core, context, record) {
+        if let Some(message) = freeze::thaw(&self.core, context, Place::Relayed, record) {
             redispatch(&self.core, &self.id, message);
         }
     }
@@ -605,14 +632,18 @@ impl Driver {
         reason = "messages are boxed where they wait, before and after"
     )]
     fn give_the_place_back(&mut self, arrivals: Vec<Box<Message>>) {
-        let unit = &self.unit;
+        let (unit, following) = (&self.unit, &self.core.moves.following);
         let waiting = self.core.slots.change(&self.id, |slot| match slot {
             Some(Slot::Arriving(found)) if Arc::ptr_eq(&found, unit) => {
-                (unit.replaced().take(), unit.inbox.close_arrivals())
+                let earlier = unit.earlier().take().filter(|earlier| earlier.takes());
+                let follow = || following.target(&self.id).map(|_| Slot::Follow);
+                let back = earlier.map(Slot::Leaving).or_else(follow);
+                (back, unit.inbox.close_arrivals())
             }
             // Who has seen the queue before something else took its place looks again (RL-170).
             other => (other, unit.inbox.close_arrivals()),
         });
+        drop(self.unit.room().take());
         for message in arrivals.into_iter().chain(waiting) {
             refuse(
                 message,
@@ -622,35 +653,17 @@ impl Driver {
     }
 }
 
-/// Writes one phase; whatever ends the tenure ends this with it.
-async fn record(core: &Core, live: &Live, phase: RelocationPhase) -> Result<(), Error> {
-    let Some(row) = live.row() else { return Ok(()) };
-    let payload = rows::at_phase(&row, phase);
-    let held = core.held()?;
-    let until = core
-        .deadline(core.settings.lease.renew_timeout())
-        .location();
-    match core.repository.preserve(&held, &row, &payload, until).await {
-        Ok(row) => live.set_row(row),
-        Err(LocationError::Conflict { .. }) => {
-            // The row has changed or is gone: this tenure is over.
-            tracing::warn!(target: "spotlane::runtime::relocation", %phase, "the row has moved on");
-        }
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
-}
-
 /// Puts one item into the backlog of the closed lane.
 fn push(
     core: &Arc<Core>,
-    context: Option<&freeze::MoveContext>,
+    context: Option<&MoveContext>,
     live: &Live,
     backlog: &mut Backlog<Cell, OwnerCommitted>,
     timers: &mut [CapturedTimer],
     item: BacklogItem<Box<Message>>,
 ) {
-    let thaw = |record| context.and_then(|context| freeze::thaw(core, context, record));
+    let Some(context) = context else { return };
+    let thaw = |place, record| freeze::thaw(core, context, place, record);
     let left = || {
         live.unit.session.left_on_the_way();
         Work::Disconnected(None)
@@ -662,12 +675,15 @@ fn push(
         }
         BacklogItem::Relay(record) if is_disconnected(&record) => backlog.push_relay(left(), 0),
         BacklogItem::Saved(entry) => {
-            if let Some(message) = thaw(entry.record) {
+            context.seen(entry.order);
+            let place = Place::Saved(entry.participant_id, entry.order);
+            if let Some(message) = thaw(place, entry.record) {
                 let bytes = message.payload_bytes();
                 backlog.push_saved(Fifo::Application, Work::Message(message), bytes);
             }
         }
         BacklogItem::Tick(tick) => {
+            context.seen(tick.order);
             // The tick itself is in the queue, so its timer goes on behind it.
             let name = tick.timer_name.as_str();
             if let Some(timer) = timers.iter_mut().find(|timer| *timer.name == *name) {
@@ -684,7 +700,7 @@ fn push(
             backlog.push_saved(Fifo::Application, Work::Tick(tick), 0);
         }
         BacklogItem::Relay(record) => {
-            if let Some(message) = thaw(*record) {
+            if let Some(message) = thaw(Place::Relayed, *record) {
                 let bytes = message.payload_bytes();
                 backlog.push_relay(Work::Message(message), bytes);
             }

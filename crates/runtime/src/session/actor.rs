@@ -10,7 +10,8 @@ use spotlane_relocation::source::{BindingName, SourceEvent};
 use spotlane_relocation::unit::{Binding, SessionOwner as MovedOwner};
 use spotlane_session::actor::{ActorBinding, ActorEffect, ActorEvent, CarriedBinding, Push};
 use spotlane_session::{
-    BindAnswer, BindRefusal, BindingIdentity, Machine as _, Peer, SessionIdentity, SessionNotBound, SessionOwner,
+    BindAnswer, BindRefusal, BindingIdentity, Machine as _, Peer, SessionIdentity, SessionNotBound,
+    SessionOwner,
 };
 use spotlane_stream::{BindTicket, NoticeTicket};
 use spotlane_types::count::{Correlation, HopCount};
@@ -23,9 +24,7 @@ use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::reply::{ReplyTail, StreamBindReply};
 use spotlane_wire::command::session::BoundSessionBind;
 use spotlane_wire::frozen::FrozenRecord;
-use spotlane_wire::reference::{
-    ActorRef as WireActorRef, ActorRouteFence, BindingTransition,
-};
+use spotlane_wire::reference::{ActorRef as WireActorRef, ActorRouteFence, BindingTransition};
 
 use crate::cell::Work;
 use crate::core::Core;
@@ -155,7 +154,13 @@ impl ActorSession {
         self.lock().machine.tenure().fence()
     }
 
-    pub(super) fn bind(&self, core: &Arc<Core>, from: SessionOwner, bind: BoundSessionBind, reply: BindReply) {
+    pub(super) fn bind(
+        &self,
+        core: &Arc<Core>,
+        from: SessionOwner,
+        bind: BoundSessionBind,
+        reply: BindReply,
+    ) {
         // Requests of several nodes may have one number, so the machine gets one of this host.
         let correlation = core.ids.correlation();
         let request = Box::new(BoundSessionBind {
@@ -280,7 +285,7 @@ pub(super) fn bind(
             }
         }
         // SB-24
-        (Some(Slot::Follow(route)), _) => follow::forward(core, &route, from, &bind, reply, hops),
+        (Some(Slot::Follow), _) => follow::forward(core, from, &bind, reply, hops),
         // SB-70
         (None, _) => answer(core, reply, Err(BindRefusal::StaleLocation)),
     }

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use spotlane_session::{
-    BindAnswer, Diagnostic, NoticeEnd, Peer, SessionOwner, SessionTimes,
-};
+use spotlane_session::{BindAnswer, Diagnostic, NoticeEnd, Peer, SessionOwner, SessionTimes};
 use spotlane_stream::{ActorBindings, BindRequest, BindTicket, NoticeTicket, Relay, RelayTicket};
 use spotlane_types::count::HopCount;
 use spotlane_types::generation::{

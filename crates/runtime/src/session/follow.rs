@@ -25,9 +25,10 @@ use spotlane_wire::reference::{ActorRouteFence, BindingTransition};
 
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
+use crate::inbound::refuse_stale;
 use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo};
 use crate::payload::Payload;
-use crate::relocation::FollowRoute;
+use crate::relocation;
 use crate::session::actor::{self, BindReply};
 use crate::session::{bindings, to_node};
 use crate::slots::Unit;
@@ -46,18 +47,21 @@ pub(crate) fn is_followed(name: &PacketName) -> bool {
 /// Sends a bind or notice along a Follow route, or refuses it (RL-152, RL-153).
 pub(super) fn forward(
     core: &Arc<Core>,
-    route: &Arc<FollowRoute>,
     from: SessionOwner,
     bind: &BoundSessionBind,
     reply: BindReply,
     hops: HopCount,
 ) {
-    if let Err(error) = route.hop(core.clock.elapsed(), hops, Some(&bind.actor)) {
+    if let Err(error) = relocation::may_hop(core, &bind.actor, hops) {
         return actor::answer(core, reply, Err(refusal(&error)));
     }
     let addressed = bind.actor.clone();
     if let Some(message) = message(core, from, bind, reply, hops) {
-        crate::relocation::forward(core, route, message, Some(&addressed));
+        let id = &addressed.actor.actor_id;
+        if let Err(message) = relocation::forward(core, id, message, Some(&addressed)) {
+            // SB-70: the route has ended in between.
+            refuse_stale(message);
+        }
     }
 }
 
@@ -270,6 +274,11 @@ impl Answer for FollowAnswer {
         self.answer(None, Err(Error::unavailable("the actor has moved on")));
     }
 
+    fn gone(self: Box<Self>) {
+        let gone = self.core.gone();
+        self.answer(None, Err(gone));
+    }
+
     fn route(&self) -> ReplyRouteId {
         self.route
     }
@@ -370,7 +379,5 @@ pub(super) fn registered_at(
     let followed = question
         .followed
         .filter(|fence| fence.expected_authority_owner_generation == tenure);
-    followed
-        .map(|fence| Some(route(core, &fence)))
-        .ok_or(())
+    followed.map(|fence| Some(route(core, &fence))).ok_or(())
 }

@@ -148,7 +148,12 @@ impl Left {
 
 impl Leaves {
     /// One attempt; the record comes back when there is no room.
-    fn leave(self, mesh: &Mesh, node: &NodeRid, record: Record) -> Result<Left, Box<(Record, Self)>> {
+    fn leave(
+        self,
+        mesh: &Mesh,
+        node: &NodeRid,
+        record: Record,
+    ) -> Result<Left, Box<(Record, Self)>> {
         let why = |refused: Refused| match refused.why {
             NotSubmitted::Full { .. } => Ok(*refused.record),
             _ => Err(NotSent::Unreachable),

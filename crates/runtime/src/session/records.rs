@@ -103,9 +103,8 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
 
 /// SB-4: whether the peer is the one that the record says it comes from.
 fn speaks_for_itself(peer: &Peer, record: &Record) -> bool {
-    let is = |rid: &NodeRid, run: NodeGeneration| {
-        peer.node_rid == *rid && peer.node_generation == run
-    };
+    let is =
+        |rid: &NodeRid, run: NodeGeneration| peer.node_rid == *rid && peer.node_generation == run;
     match record {
         Record::BoundSessionSend(push) => {
             let actor = &push.actor;

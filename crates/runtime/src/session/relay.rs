@@ -13,7 +13,6 @@ use spotlane_wire::command::message::{ActorRequest, ActorSend};
 use tokio::sync::oneshot;
 
 use crate::core::Core;
-use crate::error::Error;
 use crate::inbound::redispatch;
 use crate::message::{Message, Origin, Outcome, ReplyTo};
 use crate::payload::Payload;
@@ -36,20 +35,20 @@ pub(super) fn here(core: &Arc<Core>, relay: Relay, mut ticket: RelayTicket) {
         // As from another node: nobody is told of a place before the Actor has come there.
         Some(Slot::Arriving(_)) | None => false,
         // SB-34: the new owner judges.
-        Some(Slot::Follow(_)) => true,
+        Some(Slot::Follow) => true,
     };
     if !takes {
         // SB-33; dropped, the ticket refuses the call.
         return;
     }
-    let tail = matches!(slot, Some(Slot::Follow(_))).then_some(relay.tail);
+    let tail = matches!(slot, Some(Slot::Follow)).then_some(relay.tail);
     let (name, payload) = Payload::from_wire(relay.message.payload);
     let reply = if relay.message.form == RelayForm::Request {
         let (sender, answer) = oneshot::channel();
         ticket.accepted();
+        let task = Arc::clone(core);
         core.tasks.spawn(async move {
-            let gone = || Err(Error::unavailable("the actor ended before it answered"));
-            end(ticket, answer.await.unwrap_or_else(|_| gone()));
+            end(ticket, answer.await.unwrap_or_else(|_| Err(task.gone())));
         });
         ReplyTo::local(sender)
     } else {

@@ -136,7 +136,7 @@ fn many(from: u64, to: u64, mutant: Option<Mutant>) -> Result<bool> {
 fn print_table(tally: &Tally) {
     let titles = [
         "worlds", "events", "moves", "ended", "fallback", "unavail", "messages", "handled",
-        "broken",
+        "sessions", "held", "replaced", "pushes", "broken",
     ];
     print!("{:<8}", "climate");
     for title in titles {
@@ -154,6 +154,10 @@ fn print_table(tally: &Tally) {
             row.unavailable,
             row.messages,
             row.handled,
+            row.sessions,
+            row.held,
+            row.replaced,
+            row.pushes,
             row.broken,
         ] {
             print!(" {number:>9}");

@@ -41,6 +41,16 @@ pub(super) struct Following {
 }
 
 impl Following {
+    /// The next hop of a route, if it is live (SB-24).
+    pub(super) fn hop(
+        &mut self,
+        now: Monotonic,
+        addressed: &FollowRoute,
+        hops: HopCount,
+    ) -> Option<Hop> {
+        self.registry.hop(now, addressed, hops).ok()
+    }
+
     pub(super) fn remember_hops(&mut self, message: MessageId, hops: u8) {
         if hops > 0 {
             self.hops.insert(message, hops);
@@ -63,7 +73,7 @@ impl Following {
 }
 
 /// A tenure as routes of Message Follow name it.
-fn route_of(tenure: &Tenure) -> Option<FollowRoute> {
+pub(super) fn route_of(tenure: &Tenure) -> Option<FollowRoute> {
     let AuthorityKey::Actor(actor_id) = &tenure.object else {
         return None;
     };

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result};
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::source::{SourceEvent, SourceStage};
 use spotlane_relocation::target::TargetEvent;
+use spotlane_session::actor::ActorEvent;
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::Record;
 use spotlane_wire::frozen::FrozenRecord;
@@ -11,11 +12,16 @@ use spotlane_wire::frozen::FrozenRecord;
 use super::lane::{Gate, Item, Running};
 use super::{Host, Job};
 use crate::agenda::Packet;
-use crate::cast::{address_of, kind_of, message_of};
+use crate::cast::{address_of, kind_of, message_of, tail_of};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
 use crate::observation::{ActorIndex, Answer, Kind, Loss, Observation, Place, Work};
 use crate::shared::Shared;
+
+/// How many of a hundred handlers of a client's message push to it.
+const RELAY_PUSHES: u64 = 40;
+/// How many of a hundred other handlers push to the client.
+const TICK_PUSHES: u64 = 10;
 
 /// A message that arrived directly.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +48,24 @@ impl Host {
                 Ok(())
             }
             Packet::Notice { frames } => self.notice(&frames),
+            Packet::Binding { frames } => {
+                let record = Record::decode(&frames, MeshOperationKind::None);
+                let record = record.context("a record about a binding cannot be decoded")?;
+                self.binding_record(from, record, shared)
+            }
+            Packet::Bind {
+                frames,
+                owner,
+                hops,
+            } => {
+                let record = Record::decode(&frames, MeshOperationKind::None);
+                let record = record.context("command 38 cannot be decoded")?;
+                let Record::BoundSessionBind(bind) = record else {
+                    anyhow::bail!("command 38");
+                };
+                self.bind_wanted(bind, (owner, hops), shared)
+            }
+            Packet::BindAnswer(reply) => self.bind_answered(&reply, shared),
             Packet::Command { frames, .. } => {
                 // The real codec, so that what a machine sends is what the other one gets.
                 let record = Record::decode(&frames, MeshOperationKind::None)
@@ -67,8 +91,21 @@ impl Host {
             self.jobs.push_back(Job::Target(actor, event));
             return Ok(());
         }
-        self.dispatch(actor, record, hops, shared);
+        self.judge_and_dispatch(actor, record, hops, shared);
         Ok(())
+    }
+
+    /// What came directly is judged by the owner first (SB-33).
+    pub(super) fn judge_and_dispatch(
+        &mut self,
+        actor: ActorIndex,
+        record: Box<FrozenRecord>,
+        hops: u8,
+        shared: &mut Shared,
+    ) {
+        if self.admit(actor, &record, shared) {
+            self.dispatch(actor, record, hops, shared);
+        }
     }
 
     /// Ordinary dispatch, where there is no temporary queue.
@@ -79,11 +116,11 @@ impl Host {
         hops: u8,
         shared: &mut Shared,
     ) {
-        if let Some(lane) = self.lanes.get_mut(&actor) {
+        if let Some(lane) = self.lanes.get(&actor) {
             match lane.gate {
                 Gate::Open | Gate::SealWanted(_) | Gate::Merged => {
-                    lane.queue.push_back(Item::Message(record.clone()));
                     self.accept(&record, Place::Queue, shared);
+                    self.enqueue(actor, record, shared);
                     self.jobs.push_back(Job::Turn(actor));
                 }
                 Gate::Sealed(relocation) => {
@@ -103,7 +140,7 @@ impl Host {
     }
 
     /// Behind the seal: held here until the machine asks for it, and by the machine afterwards.
-    fn hold(
+    pub(super) fn hold(
         &mut self,
         actor: ActorIndex,
         relocation: spotlane_types::id::RelocationId,
@@ -218,8 +255,14 @@ impl Host {
             work,
         });
         let Item::Message(record) = running.item else {
-            return Ok(());
+            return self.push_sometimes(actor, TICK_PUSHES, shared);
         };
+        if let Work::Disconnected(_) = work {
+            return self.disconnected_ended(actor, &record, shared);
+        }
+        let relayed = tail_of(&record).is_some();
+        let percent = if relayed { RELAY_PUSHES } else { TICK_PUSHES };
+        self.push_sometimes(actor, percent, shared)?;
         if let (Work::Message(message), Kind::Request) = (work, kind_of(&record)) {
             let caller = shared.cast.sender_of(&record.source);
             let caller = caller.context("a request without a caller")?;
@@ -245,6 +288,7 @@ impl Host {
                 return Ok(());
             }
             lane.gate = Gate::Sealed(relocation);
+            self.binding_event(actor, ActorEvent::MoveCaptured, shared)?;
             let event = SourceEvent::SafePoint;
             self.jobs.push_back(Job::Source(relocation, event));
             return Ok(());

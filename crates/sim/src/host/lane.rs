@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use spotlane_location::cache::Route;
+use spotlane_session::actor::ActorBinding;
 use spotlane_types::id::RelocationId;
 use spotlane_wire::frozen::FrozenRecord;
 
-use crate::observation::{MessageId, Work};
+use crate::observation::{BindingNumber, MessageId, Work};
 
 /// What an Actor remembers: everything it has handled, in order, and some weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,7 @@ impl ActorState {
             let (kind, number) = match work {
                 Work::Message(MessageId(number)) => (0, *number),
                 Work::Tick(number) => (1, *number),
+                Work::Disconnected(binding) => (2, binding.get()),
             };
             bytes.put_u8(kind);
             bytes.put_u64(number);
@@ -51,6 +53,7 @@ impl ActorState {
             handled.push(match kind {
                 0 => Work::Message(MessageId(number)),
                 1 => Work::Tick(number),
+                2 => Work::Disconnected(BindingNumber::from_number(number)),
                 other => anyhow::bail!("{other} is no kind of work"),
             });
         }
@@ -93,7 +96,9 @@ impl Item {
     /// What it is for.
     pub fn work(&self) -> Option<Work> {
         match self {
-            Self::Message(record) => crate::cast::message_of(record).map(Work::Message),
+            Self::Message(record) => crate::cast::message_of(record)
+                .map(Work::Message)
+                .or_else(|| crate::cast::disconnected_of(record).map(Work::Disconnected)),
             Self::Tick(tick) => Some(Work::Tick(tick.scheduled)),
         }
     }
@@ -171,12 +176,20 @@ pub struct Lane {
     pub gate: Gate,
     /// What was accepted after the seal and is still held here.
     pub hold: VecDeque<FrozenRecord>,
+    /// The session that is bound to it.
+    pub binding: ActorBinding,
 }
 
 impl Lane {
     /// An Actor that serves, with nothing in its queue.
-    pub const fn new(route: Route, state: ActorState, timer: Option<Timer>) -> Self {
+    pub const fn new(
+        route: Route,
+        state: ActorState,
+        timer: Option<Timer>,
+        binding: ActorBinding,
+    ) -> Self {
         Self {
+            binding,
             route,
             state,
             queue: VecDeque::new(),

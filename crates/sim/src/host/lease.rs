@@ -33,6 +33,7 @@ impl Host {
         match result {
             Ok(held) => {
                 self.held = held;
+                self.admit_sessions(shared);
                 self.renew_at = Some(shared.now() + interval);
             }
             // Another lease may exist by now, and what this host owned is nobody's: it ends itself.

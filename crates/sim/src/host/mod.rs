@@ -3,15 +3,18 @@
 //! It takes one event at a time, gives it to the machine that it is for, carries the effects out in their order,
 //! and arms one timer. Lanes are plain queues; handlers take virtual time.
 
+mod binding;
 mod budget;
 mod follow;
 mod inbound;
 pub mod lane;
 mod lease;
+mod merge;
 mod prepare;
 mod progress;
 mod rows;
 mod sending;
+mod session;
 mod source;
 mod target;
 
@@ -29,26 +32,34 @@ use spotlane_location::{LiveRoute, LocationError, Repository};
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::source::{SourceEvent, SourceStage};
 use spotlane_relocation::target::TargetEvent;
+use spotlane_session::SessionEvent;
+use spotlane_types::count::Correlation;
 use spotlane_types::id::RelocationId;
+use spotlane_wire::Record;
+use spotlane_wire::command::session::BoundSessionBind;
 
-use crate::agenda::{Event, Packet};
+use crate::agenda::{BindReply, Event, Packet};
+use crate::client::ClientAct;
 use crate::executor::Owner;
 use crate::faults::Spark;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, MessageId, SenderIndex};
+use crate::observation::{ActorIndex, BindingNumber, MessageId, SenderIndex, SessionIndex};
 use crate::random::Random;
 use crate::shared::Shared;
 use crate::store::{HostTime, RemoteStore};
 use crate::workload::MovePlan;
 
+use binding::Asker;
 use budget::InFlight;
 use follow::Following;
 use inbound::Arrival;
 use lane::Lane;
 use sending::Outbox;
+use session::Sessions;
 use source::SourceUnit;
 use target::TargetUnit;
 
+pub(crate) use binding::unbound;
 pub(crate) use rows::{application_version, steady};
 pub(crate) use target::route_of;
 
@@ -78,6 +89,15 @@ pub enum StoreAnswer {
     Route {
         /// The sender.
         sender: SenderIndex,
+        /// What was found.
+        found: Result<Option<LiveRoute>, LocationError>,
+    },
+    /// To a look-up of a session that binds.
+    BindRoute {
+        /// The session.
+        session: SessionIndex,
+        /// The Actor.
+        actor: ActorIndex,
         /// What was found.
         found: Result<Option<LiveRoute>, LocationError>,
     },
@@ -152,6 +172,8 @@ pub enum HostEvent {
     Answer(StoreAnswer),
     /// A sender issues a message.
     Issue(SenderIndex),
+    /// A client does something.
+    Client(ClientAct),
     /// Somebody wants an Actor of this host to move.
     Move(MovePlan),
     /// The operation of a move is aborted.
@@ -167,6 +189,12 @@ enum Job {
     Target(ActorIndex, TargetEvent<Arrival>),
     /// Start the next turn of a lane, if it can.
     Turn(ActorIndex),
+    Session(SessionIndex, Box<SessionEvent>),
+    /// A record about a binding that this host sent to itself.
+    Binding(HostIndex, Box<Record>),
+    /// A request about a binding, who asks, and how often it was forwarded.
+    Bind(Box<BoundSessionBind>, HostIndex, u8),
+    BindAnswered(BindReply),
 }
 
 /// What goes wrong with an Actor here.
@@ -205,6 +233,9 @@ pub struct Host {
     in_flight: InFlight,
     outboxes: BTreeMap<SenderIndex, Outbox>,
     callers: BTreeMap<MessageId, Duration>,
+    sessions: Sessions,
+    /// Who waits for the answers of the Actors' bindings.
+    askers: BTreeMap<Correlation, Asker>,
     cache: RouteCache,
     moves_waiting: Vec<(Duration, MovePlan)>,
     troubles: BTreeMap<ActorIndex, Trouble>,
@@ -254,6 +285,8 @@ impl Host {
             in_flight: InFlight::new(&shared.plan.settings),
             outboxes: BTreeMap::new(),
             callers: BTreeMap::new(),
+            sessions: Sessions::default(),
+            askers: BTreeMap::new(),
             cache: RouteCache::new(cache, 64),
             moves_waiting: Vec::new(),
             troubles: BTreeMap::new(),
@@ -310,6 +343,7 @@ impl Host {
             HostEvent::Wake => self.wake(shared),
             HostEvent::Answer(answer) => self.answered(answer, shared),
             HostEvent::Issue(sender) => self.issue(sender, shared),
+            HostEvent::Client(act) => self.client_acts(act, shared),
             HostEvent::Move(plan) => self.move_wanted(plan, shared),
             HostEvent::AbortMove(actor) => {
                 if let Some(relocation) = self.latest.get(&actor) {
@@ -332,6 +366,11 @@ impl Host {
                 Ok(())
             }
             StoreAnswer::Route { sender, found } => self.looked_up(sender, found, shared),
+            StoreAnswer::BindRoute {
+                session,
+                actor,
+                found,
+            } => self.bind_route_found(session, actor, found, shared),
             StoreAnswer::Prepared { plan, found } => self.move_prepared(plan, found, shared),
             StoreAnswer::SourceRow { relocation, found } => {
                 let read = rows::row_read(found);
@@ -363,6 +402,10 @@ impl Host {
                 Job::Source(relocation, event) => self.drive_source(relocation, event, shared)?,
                 Job::Target(actor, event) => self.drive_target(actor, event, shared)?,
                 Job::Turn(actor) => self.start_turn(actor, shared)?,
+                Job::Session(session, event) => self.drive_session(session, *event, shared)?,
+                Job::Binding(from, record) => self.binding_record(from, *record, shared)?,
+                Job::Bind(bind, owner, hops) => self.bind_wanted(*bind, (owner, hops), shared)?,
+                Job::BindAnswered(reply) => self.bind_answered(&reply, shared)?,
             }
         }
         Ok(())
@@ -377,6 +420,7 @@ impl Host {
         self.wake_targets(shared)?;
         self.wake_follow(shared);
         self.wake_senders(shared)?;
+        self.wake_sessions(shared)?;
         self.wake_moves(shared)
     }
 
@@ -397,6 +441,7 @@ impl Host {
             self.targets_next(),
             self.following.next_at(),
             self.senders_next(),
+            self.sessions.next_at(),
             self.moves_waiting.iter().map(|(at, _)| *at).min(),
         ];
         let Some(next) = next.into_iter().flatten().min() else {
@@ -443,6 +488,7 @@ impl Host {
 
     fn link_down(&mut self, peer: HostIndex, connection: ConnectionId) {
         self.budget_lost(connection);
+        self.asked_lost(connection);
         for (relocation, unit) in &self.sources {
             if unit.target == peer {
                 let event = SourceEvent::ConnectionLost(connection);
@@ -466,6 +512,11 @@ impl Host {
 
     fn shut_down(&mut self) {
         self.shutting_down = true;
+        // RL-229
+        for session in self.sessions.all() {
+            let event = Box::new(SessionEvent::RefuseBinds);
+            self.jobs.push_back(Job::Session(session, event));
+        }
         for relocation in self.sources.keys() {
             let job = Job::Source(*relocation, SourceEvent::Shutdown);
             self.jobs.push_back(job);
@@ -517,6 +568,11 @@ impl Host {
     /// An Actor here, if it is here.
     pub fn lane(&self, actor: ActorIndex) -> Option<&Lane> {
         self.lanes.get(&actor)
+    }
+
+    /// The sessions here that hold an Actor, each with its binding.
+    pub fn holders(&self, actor: ActorIndex) -> Vec<(SessionIndex, BindingNumber)> {
+        self.sessions.holders(actor).collect()
     }
 
     /// Gives it an Actor to serve.
@@ -634,6 +690,7 @@ impl Host {
                 left.push(format!("target of {actor:?} in {:?}", unit.machine.stage()));
             }
         }
+        left.extend(self.sessions.residents());
         left.extend(self.following.residents());
         left.extend(self.in_flight.residents());
         for (actor, lane) in &self.lanes {

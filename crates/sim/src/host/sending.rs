@@ -10,7 +10,9 @@ use spotlane_location::{LiveRoute, LocationError};
 use super::{Host, StoreAnswer};
 use crate::agenda::Packet;
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, SenderIndex};
+use crate::observation::{
+    ActorIndex, Answer, Kind, Loss, MessageId, Observation, Origin, SenderIndex,
+};
 use crate::shared::{Shared, Submit};
 use crate::workload::Addressing;
 
@@ -53,7 +55,7 @@ impl Host {
         shared.see(Observation::Issued {
             message,
             kind,
-            sender,
+            origin: Origin::Sender(sender),
             actor: plan.actor,
             at: self.index,
         });
@@ -163,7 +165,7 @@ impl Host {
         Ok(())
     }
 
-    fn not_submitted(&mut self, message: MessageId, kind: Kind, shared: &mut Shared) {
+    pub(super) fn not_submitted(&mut self, message: MessageId, kind: Kind, shared: &mut Shared) {
         if let Some(answer) = shared.refuse(message, kind, Loss::NotSubmitted) {
             self.settle(message, answer, shared);
         }
@@ -212,6 +214,7 @@ impl Host {
             .collect();
         for message in over {
             self.settle(message, Answer::TimedOut, shared);
+            self.withdraw(message, shared)?;
         }
         let senders: Vec<SenderIndex> = self.outboxes.keys().copied().collect();
         for sender in senders {

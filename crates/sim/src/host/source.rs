@@ -15,6 +15,7 @@ use spotlane_relocation::source::{
 };
 use spotlane_relocation::target::TargetEvent;
 use spotlane_relocation::unit::PendingRequest;
+use spotlane_session::actor::ActorEvent;
 use spotlane_types::count::{
     DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ScheduledIndex, SkippedTicks,
     WorkOrder,
@@ -30,7 +31,7 @@ use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
 use super::lane::{Gate, Item};
 use super::{Host, Job, StoreAnswer};
 use crate::agenda::Packet;
-use crate::cast::{kind_of, message_of};
+use crate::cast::{disconnected_of, kind_of, message_of};
 use crate::mutant::Mutant;
 use crate::network::HostIndex;
 use crate::observation::{ActorIndex, Answer, Kind, Loss, MessageId, Observation, Side, Step};
@@ -244,11 +245,18 @@ impl Host {
                 let peer = self.peer_of_move(relocation)?;
                 self.await_chunk(relocation, peer, charge, shared);
             }
-            // There are no sessions in this world, so nobody has to be asked.
             SourceEffect::RefuseBinds => {
-                let event = SourceEvent::BindsRefused(Vec::new());
+                let actor = self.actor_of_move(relocation)?;
+                let event = SourceEvent::BindsRefused(self.refuse_binds(actor));
                 self.jobs.push_back(Job::Source(relocation, event));
             }
+            SourceEffect::AllowBinds => {
+                let actor = self.actor_of_move(relocation)?;
+                self.binding_event(actor, ActorEvent::MoveAborted, shared)?;
+            }
+            SourceEffect::SendToSession {
+                node_rid, record, ..
+            } => self.send_route(relocation, &node_rid, *record, shared)?,
             SourceEffect::RequestSeal => self.request_seal(relocation),
             SourceEffect::WithdrawSeal | SourceEffect::Reopen => self.reopen(relocation),
             SourceEffect::Capture(order) => self.capture(relocation, &order, shared)?,
@@ -266,7 +274,7 @@ impl Host {
             }
             SourceEffect::DrainHold => self.drain_hold(relocation, shared),
             SourceEffect::ReadAuthority => self.read_for_source(relocation, shared)?,
-            SourceEffect::RestoreQueue { held } => self.restore_queue(relocation, held),
+            SourceEffect::RestoreQueue { held } => self.restore_queue(relocation, held, shared),
             // Nothing was written before the commit, so nothing has to be undone (RL-28).
             SourceEffect::FixAbort => {
                 self.jobs
@@ -274,6 +282,9 @@ impl Host {
             }
             SourceEffect::ReleasePayload => self.release(relocation, shared),
             SourceEffect::FollowTo { row, until } => self.follow_to(relocation, &row, until)?,
+            SourceEffect::Forward(record) if disconnected_of(&record).is_some() => {
+                self.forward_disconnected(relocation, &record, shared)?;
+            }
             SourceEffect::Forward(record) => self.forward(record, shared)?,
             SourceEffect::RemoveFollow => self.expire_follow(shared),
             SourceEffect::EndRequests(requests) => self.end_requests(&requests, shared),
@@ -294,12 +305,8 @@ impl Host {
                     what,
                 });
             }
-            // Neither sessions nor job permits in this world.
-            SourceEffect::AllowBinds
-            | SourceEffect::SendToSession { .. }
-            | SourceEffect::ReturnPermit
-            | SourceEffect::Reached(_)
-            | SourceEffect::Ignored(_) => {}
+            // No job permits in this world.
+            SourceEffect::ReturnPermit | SourceEffect::Reached(_) | SourceEffect::Ignored(_) => {}
         }
         Ok(())
     }
@@ -386,7 +393,7 @@ impl Host {
             trouble.capture_fails -= 1;
             Err(CaptureFailure::Adapter)
         } else {
-            let captured = self.captured(actor, shared)?;
+            let captured = self.captured(relocation, actor, shared)?;
             Payload::encode(order, &[captured])
                 .map(Box::new)
                 .map_err(|_| CaptureFailure::NotEncodable)
@@ -404,10 +411,20 @@ impl Host {
     }
 
     /// State, queue and timer, as they are behind the seal.
-    fn captured(&self, actor: ActorIndex, shared: &Shared) -> Result<ParticipantCapture> {
+    fn captured(
+        &self,
+        relocation: RelocationId,
+        actor: ActorIndex,
+        shared: &Shared,
+    ) -> Result<ParticipantCapture> {
         let lane = self.lanes.get(&actor).context("an Actor of this host")?;
         let participant_id = ParticipantId::new(1)?;
-        let mut queue = Vec::new();
+        // RL-357: the binding comes first.
+        let carried = lane.binding.carry(relocation);
+        let mut queue: Vec<QueuedWork> = carried
+            .map(|record| QueuedWork::Record(Box::new(record)))
+            .into_iter()
+            .collect();
         for item in &lane.queue {
             queue.push(match item {
                 Item::Message(record) => QueuedWork::Record(record.clone()),
@@ -500,16 +517,22 @@ impl Host {
     }
 
     /// The saved work is where it was; then what the machine held, then what the lane held (RB).
-    fn restore_queue(&mut self, relocation: RelocationId, held: Vec<FrozenRecord>) {
+    fn restore_queue(
+        &mut self,
+        relocation: RelocationId,
+        held: Vec<FrozenRecord>,
+        shared: &mut Shared,
+    ) {
         let Some(unit) = self.sources.get_mut(&relocation) else {
             return;
         };
         unit.one_way.clear();
-        if let Some(lane) = self.lanes.get_mut(&unit.actor) {
+        let actor = unit.actor;
+        if let Some(lane) = self.lanes.get_mut(&actor) {
             let own = std::mem::take(&mut lane.hold);
-            let back = held.into_iter().chain(own);
-            lane.queue
-                .extend(back.map(|record| Item::Message(Box::new(record))));
+            for record in held.into_iter().chain(own) {
+                self.enqueue(actor, Box::new(record), shared);
+            }
         }
     }
 

@@ -11,9 +11,10 @@ use spotlane_location::cache::{Route, Tenure};
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RelocationIdentity, RowRead};
 use spotlane_relocation::target::{
-    BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, RestoreFailure,
-    RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint, TargetStage,
+    CommitAnswer, CommitOrder, LifecycleOutcome, LocalCheck, RestoreFailure, RestoreOrder, Target,
+    TargetEffect, TargetEvent, TargetPoint, TargetStage,
 };
+use spotlane_relocation::unit::Binding;
 use spotlane_types::id::RelocationId;
 use spotlane_types::kind::{ActorAuthorityState, RelocationPhase};
 use spotlane_wire::FrameBuffer;
@@ -22,8 +23,9 @@ use spotlane_wire::command::relocation::RelocationPrepare;
 use spotlane_wire::reference::RelocationTargetFence;
 use spotlane_wire::relocation::RelocationObject;
 
+use super::binding::{arrived, tenure_of};
 use super::inbound::Arrival;
-use super::lane::{ActorState, Gate, Item, Lane, Tick, Timer};
+use super::lane::{ActorState, Gate, Lane, Timer};
 use super::source::SourceUnit;
 use super::{Host, Job, StoreAnswer, rows};
 use crate::agenda::Packet;
@@ -45,9 +47,11 @@ pub(super) enum Progress {
 
 /// What a restore has made, with dispatch closed.
 #[derive(Debug)]
-struct Staged {
-    state: ActorState,
-    timer: Option<Timer>,
+pub(super) struct Staged {
+    pub(super) state: ActorState,
+    pub(super) timer: Option<Timer>,
+    /// The session that is bound to it (RL-357).
+    pub(super) bindings: Vec<Binding>,
 }
 
 /// An object that may come here.
@@ -59,7 +63,7 @@ pub(super) struct TargetUnit {
     pub(super) relocation: Option<RelocationId>,
     pub(super) identity: Option<RelocationIdentity>,
     pub(super) fence: Option<RelocationTargetFence>,
-    staged: Option<Staged>,
+    pub(super) staged: Option<Staged>,
     /// The row as it was read or written last.
     pub(super) row: Option<ActiveObject>,
     pub(super) progress: Progress,
@@ -373,8 +377,11 @@ impl Host {
             }
             TargetEffect::Forward(record) => self.dispatch(actor, record, 0, shared),
             TargetEffect::GiveBack(Arrival { record, hops }) => {
-                self.dispatch(actor, record, hops, shared);
+                self.judge_and_dispatch(actor, record, hops, shared);
             }
+            TargetEffect::SendToNode {
+                node_rid, record, ..
+            } => self.send_route(relocation, &node_rid, *record, shared)?,
             TargetEffect::Remove { arrivals } => self.removed(actor, relocation, arrivals, shared),
             TargetEffect::Reached(TargetPoint::S2) => {
                 self.seen_step(relocation, Step::Committed, shared);
@@ -386,11 +393,10 @@ impl Host {
                     what,
                 });
             }
-            // Neither sessions nor joins in this world.
+            // No joins in this world.
             TargetEffect::AdmitJoin(_)
             | TargetEffect::AcceptJoin { .. }
             | TargetEffect::RefuseJoin(_)
-            | TargetEffect::SendToNode { .. }
             | TargetEffect::Reached(TargetPoint::S3 { .. })
             | TargetEffect::Ignored(_) => {}
         }
@@ -412,7 +418,12 @@ impl Host {
         });
     }
 
-    fn give_up_copy(&mut self, actor: ActorIndex, relocation: RelocationId, shared: &mut Shared) {
+    pub(super) fn give_up_copy(
+        &mut self,
+        actor: ActorIndex,
+        relocation: RelocationId,
+        shared: &mut Shared,
+    ) {
         let retained = self
             .targets
             .get_mut(&actor)
@@ -568,56 +579,6 @@ impl Host {
         })
     }
 
-    /// The lane of the object, closed, with everything in its order.
-    fn merge(
-        &mut self,
-        actor: ActorIndex,
-        relocation: RelocationId,
-        items: Vec<BacklogItem<Arrival>>,
-        shared: &mut Shared,
-    ) -> Result<()> {
-        let unit = self.targets.get_mut(&actor).context("a unit")?;
-        let staged = unit.staged.take().context("a restored unit")?;
-        let row = unit.row.as_ref().context("the row of a committed unit")?;
-        let route = route_of(row, shared);
-        unit.queue_registered = false;
-        let mut lane = Lane::new(route, staged.state, staged.timer);
-        lane.gate = Gate::Merged;
-        let mut items = items;
-        if shared.has(Mutant::MergeBackwards) {
-            items.sort_by_key(|item| !matches!(item, BacklogItem::Relay(_)));
-        }
-        for item in items {
-            lane.queue.push_back(match item {
-                BacklogItem::Saved(entry) => {
-                    self.accept(&entry.record, Place::Saved, shared);
-                    Item::Message(Box::new(entry.record))
-                }
-                BacklogItem::Tick(tick) => Item::Tick(Tick {
-                    scheduled: tick.scheduled_index.get(),
-                    at_millis: tick.scheduled_at_unix_milliseconds.get(),
-                }),
-                BacklogItem::Relay(record) => {
-                    self.accept(&record, Place::Temporary, shared);
-                    Item::Message(record)
-                }
-                BacklogItem::Direct(arrival) => Item::Message(arrival.record),
-            });
-        }
-        // A lane that an earlier move has sealed may still be here, and hold what only that move can send on.
-        if let Some(Lane {
-            gate: Gate::Sealed(earlier),
-            hold,
-            ..
-        }) = self.lanes.insert(actor, lane)
-        {
-            self.hand_over(earlier, hold);
-        }
-        self.follow_no_more(&shared.cast.key(actor)?);
-        self.give_up_copy(actor, relocation, shared);
-        Ok(())
-    }
-
     fn open(&mut self, actor: ActorIndex, relocation: RelocationId, shared: &mut Shared) {
         if let Some(lane) = self.lanes.get_mut(&actor)
             && lane.gate == Gate::Merged
@@ -643,7 +604,12 @@ impl Host {
         let (Some(row), Some(staged)) = (&unit.row, &unit.staged) else {
             return;
         };
-        let lane = Lane::new(route_of(row, shared), staged.state.clone(), staged.timer);
+        let route = route_of(row, shared);
+        let Some(tenure) = tenure_of(&route) else {
+            return;
+        };
+        let binding = arrived(tenure, &staged.bindings);
+        let lane = Lane::new(route, staged.state.clone(), staged.timer, binding);
         self.lanes.insert(actor, lane);
     }
 
@@ -696,7 +662,12 @@ fn staged(actor: ActorIndex, order: &RestoreOrder, shared: &Shared) -> Result<St
         },
         next_millis: timer.next_scheduled_at_unix_milliseconds.get(),
     });
-    Ok(Staged { state, timer })
+    let bindings = order.bindings.clone();
+    Ok(Staged {
+        state,
+        timer,
+        bindings,
+    })
 }
 
 /// The Actor that a move is about.

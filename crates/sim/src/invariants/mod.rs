@@ -4,15 +4,23 @@
 //! break in words that a reader of the trace understands.
 
 mod budget;
+mod client_order;
 mod exactly_once;
+mod held_once;
 mod moves_settle;
 mod no_handler_before_commit;
 mod no_return;
 mod nothing_resident;
+mod one_binding;
+mod one_disconnect;
 mod one_notice;
 mod one_owner;
 mod one_terminal;
 mod payload_released_once;
+mod push_to_current;
+mod replaced_closes;
+mod seal_holds;
+mod seals_end;
 mod sender_order;
 mod state_lineage;
 
@@ -150,6 +158,14 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(one_owner::OneOwner),
         Box::new(no_handler_before_commit::NoHandlerBeforeCommit),
         Box::<no_return::NoReturn>::default(),
+        Box::new(one_binding::OneBinding),
+        Box::<push_to_current::PushToCurrent>::default(),
+        Box::<held_once::HeldOnce>::default(),
+        Box::new(one_disconnect::OneDisconnect),
+        Box::<seal_holds::SealHolds>::default(),
+        Box::<seals_end::SealsEnd>::default(),
+        Box::<replaced_closes::ReplacedCloses>::default(),
+        Box::<client_order::ClientOrder>::default(),
         Box::<sender_order::SenderOrder>::default(),
         Box::<exactly_once::ExactlyOnce>::default(),
         Box::new(state_lineage::StateLineage),

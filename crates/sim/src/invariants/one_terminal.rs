@@ -39,7 +39,7 @@ impl Invariant for OneTerminal {
             if given_up && facts.answers.is_empty() && facts.ended == 0 {
                 return Err(format!("{message:?} was given up and never answered"));
             }
-            let refused = facts.losses.contains(&Loss::Removed);
+            let refused = facts.losses.iter().any(|loss| loss.is_refusal());
             if gentle && !refused && facts.settled != [Answer::Reply] {
                 return Err(format!("{message:?} ended as {:?}", facts.settled));
             }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::{Invariant, View};
 use crate::network::HostIndex;
-use crate::observation::{ActorIndex, MessageId, Observation, SenderIndex, Work};
+use crate::observation::{ActorIndex, MessageId, Observation, Origin, Work};
 
-type Way = (SenderIndex, ActorIndex, Vec<HostIndex>);
+type Way = (Origin, ActorIndex, Vec<HostIndex>);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Invariant for SenderOrder {
         if unordered {
             return Ok(());
         }
-        let way = (facts.sender, *actor, facts.path.clone());
+        let way = (facts.origin, *actor, facts.path.clone());
         let before = self.last.insert(way, *message);
         match before {
             Some(before) if before > *message => Err(format!(

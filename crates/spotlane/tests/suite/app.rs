@@ -22,6 +22,10 @@ pub(crate) struct Shared {
     pub(crate) refuse_capture: Arc<AtomicBool>,
     /// Makes the adapter fail.
     pub(crate) refuse_restore: Arc<AtomicBool>,
+    /// Makes the adapter say `began` and wait for `gate`.
+    pub(crate) hold_restore: Arc<AtomicBool>,
+    /// Says that an Actor has decided about its creation.
+    pub(crate) decided: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -123,14 +127,20 @@ impl Actor for Counter {
 
     async fn on_create(
         &mut self,
-        _: &mut Context,
+        context: &mut Context,
         request: Option<Payload>,
     ) -> Result<Decision, Error> {
         let Some(request) = request else {
             return Ok(Decision::accept());
         };
         let text = String::from_utf8_lossy(request.as_bytes()).into_owned();
+        self.shared.decided.notify_one();
         match &text[..] {
+            "wait at a" if context.node().as_bytes() == b"a" => {
+                self.shared.began.notify_one();
+                self.shared.gate.notified().await;
+                Ok(Decision::accept())
+            }
             "reject" => Decision::reject().with_reply("not you".to_owned()),
             "fail" => Err(Error::internal("as asked")),
             "panic" => panic!("as asked"),
@@ -162,6 +172,10 @@ impl Adapter<Counter> for Everything {
     async fn restore(&self, counter: &mut Counter, state: Bytes) -> Result<(), Error> {
         if counter.shared.refuse_restore.load(Ordering::SeqCst) {
             return Err(Error::internal("as asked"));
+        }
+        if counter.shared.hold_restore.load(Ordering::SeqCst) {
+            counter.shared.began.notify_one();
+            counter.shared.gate.notified().await;
         }
         let text = String::from_utf8(state.to_vec()).map_err(|_| Error::internal("no text"))?;
         let mut parts = text.splitn(3, ';');

@@ -153,6 +153,30 @@ async fn a_target_that_is_gone_ends_the_move_at_its_deadline() {
     assert_eq!(soon(add(&a, &other, 1)).await.unwrap(), "1");
 }
 
+/// SRC-12: the queue to the target is full and nothing leaves it: the move ends at its deadline all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_does_not_stop_the_clock_of_a_move() {
+    let (a, b, wire) = wired(settings()).await;
+    let other = one_at(&b).await;
+    add(&a, &other, 0).await.unwrap();
+    wire.stop_after(0);
+    let note = "x".repeat(200_000);
+    loop {
+        let sent = a.actor(&other).send("note", note.clone());
+        let sent = sent.timeout(Duration::from_millis(50)).await;
+        if let Err(error) = sent {
+            assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+            break;
+        }
+    }
+    let within = Duration::from_millis(300);
+    let moved = a.relocate_within("c", b.node_id(), within);
+    let moved = tokio::time::timeout(Duration::from_secs(3), moved).await;
+    let error = moved.expect("it hangs").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded, "{error}");
+    wire.go_on();
+}
+
 /// RL-238: the store stands still for three seconds in the middle of a move; it goes on when the store does, and what was
 /// sent meanwhile is handled once and in order.
 #[tokio::test(flavor = "multi_thread")]

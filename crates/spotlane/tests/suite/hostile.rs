@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use spotlane::memory::MemoryStore;
 use spotlane::prelude::*;
 use spotlane_location::{Monotonic, Repository, Timing};
 use spotlane_mesh::{
     Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received,
 };
 use spotlane_types::count::{
-    ApplicationVersion, BoundaryRecordCount, CapacityLimit, PendingCapacityLimit,
+    ApplicationVersion, BoundaryRecordCount, CapacityLimit, Correlation, PendingCapacityLimit,
     RelocationChunkCount, RelocationLogicalLength, ReplyRouteId, Weight,
 };
 use spotlane_types::generation::{
@@ -21,14 +22,16 @@ use spotlane_types::id::{
     ProtocolCapability, RelocationId, SecurityIdentity, StoreVersion,
 };
 use spotlane_types::kind::{
-    FailureCode, MeshOperationKind, ObjectRole, RelocationRole, RuntimeState,
+    FailureCode, MeshOperationKind, ObjectRole, RelocationRole, RuntimeState, TerminalResult,
 };
 use spotlane_wire::Record;
 use spotlane_wire::blob::{DurableBlob, PayloadBytes};
+use spotlane_wire::command::membership::{ActorDestroy, ActorJoin, ActorJoined, ActorLookup};
 use spotlane_wire::command::relocation::{
     RelocationCutover, RelocationData, RelocationFailed, RelocationPrepare, RelocationReady,
     RelocationState,
 };
+use spotlane_wire::command::reply::{ActorJoinReply, ReplyTail};
 use spotlane_wire::descriptor::{
     Channels, DescriptorExtension, ProtocolCapabilities, RouteMeshAdmission,
 };
@@ -36,6 +39,7 @@ use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::payload::ApplicationPayload;
 use spotlane_wire::reference::{
     ActorRef as WireActor, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence,
+    SpotMembership, SpotRef, SpotRouteFence,
 };
 use spotlane_wire::relocation::RelocationObject;
 
@@ -65,6 +69,15 @@ impl Timing for Still {
     async fn pause(&self, _: u32) {
         tokio::task::yield_now().await;
     }
+}
+
+/// The store as any member of the mesh reads it.
+pub(crate) fn repository(stores: &Stores) -> Repository<MemoryStore, Still> {
+    Repository::new(stores.location.clone(), Still)
+}
+
+pub(crate) fn until() -> Monotonic {
+    Monotonic::from_origin(PATIENCE)
 }
 
 pub(crate) fn rid(text: &str) -> NodeRid {
@@ -120,9 +133,11 @@ pub(crate) async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
 
 /// The real fence of the host, which any member of the mesh can read in the store.
 pub(crate) async fn fence_of(host: &Host, stores: &Stores) -> RelocationTargetFence {
-    let repository = Repository::new(stores.location.clone(), Still);
-    let until = Monotonic::from_origin(PATIENCE);
-    let nodes = repository.discover(host.mesh_name(), until).await.unwrap();
+    let repository = repository(stores);
+    let nodes = repository
+        .discover(host.mesh_name(), until())
+        .await
+        .unwrap();
     let node = nodes
         .iter()
         .map(|node| &node.descriptor().row.descriptor)
@@ -324,7 +339,7 @@ async fn ghost_is_gone(host: &Host) {
     missing.await.unwrap();
 }
 
-/// RL-5, RL-353, WR-51, TGT-6, TGT-9, TGT-32, TGT-37, SRC-32: nothing of it changes anything, and nothing of it stays.
+/// RL-5, RL-29, RL-353, WR-51, TGT-6, TGT-9, TGT-32, TGT-37, SRC-32: nothing of it changes anything, and nothing of it stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_moves_change_nothing() {
     let stores = Stores::new();
@@ -395,4 +410,92 @@ async fn forged_moves_change_nothing() {
     // The host has kept the connection or has closed it; it serves others either way.
     mesh.shutdown(PATIENCE).await;
     a.actors().create::<Counter>("d").await.unwrap();
+}
+
+fn here(fence: &RelocationTargetFence, actor: WireActor) -> ActorRouteFence {
+    ActorRouteFence {
+        actor,
+        target_node_rid: fence.target_node_rid.clone(),
+        target_node_generation: fence.target_node_generation,
+        expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+        expected_owner_lease_generation: fence.target_owner_lease_generation,
+    }
+}
+
+/// WR-58: what this host answers and never asks: 26 and 27 by the row, 28 for an Entry Spot at once, and 37 has no effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_only_others_send_are_answered() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    let made = a.actors().create::<Counter>("c").await.unwrap();
+    let fence = fence_of(&a, &stores).await;
+    let (mesh, link) = hostile_peer(&a).await;
+    let actor = WireActor {
+        actor_id: ActorId::new("c").unwrap(),
+        object_generation: made.actor().unwrap().generation(),
+    };
+    let ghost = WireActor {
+        actor_id: ActorId::new("ghost").unwrap(),
+        object_generation: ObjectGeneration::MIN,
+    };
+    let number = |n| Correlation::new(n).unwrap();
+    let ask = |record: Record| link.request(record, PATIENCE);
+    let looked_up = ActorLookup {
+        correlation: number(1),
+        actor_id: actor.actor_id.clone(),
+    };
+    let ReplyTail::ActorLookup(found) = ask(looked_up.into()).await.unwrap().outcome.tail else {
+        panic!("no look-up");
+    };
+    assert_eq!(found.actor, actor);
+    let spot = SpotRef {
+        spot_id: found.spot_id,
+        object_generation: found.spot_generation,
+    };
+    let joined = ActorJoined {
+        actor: actor.clone(),
+        previous_membership: None,
+        current_membership: SpotMembership { spot: spot.clone() },
+        current_authority_owner_generation: found.authority_owner_generation,
+    };
+    send(&link, joined.into()).await;
+    let join = ActorJoin {
+        correlation: number(2),
+        actor: here(&fence, actor.clone()),
+        entry: true,
+        target_spot: SpotRouteFence {
+            spot: spot.clone(),
+            target_node_rid: fence.target_node_rid.clone(),
+            target_node_generation: fence.target_node_generation,
+            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+            expected_owner_lease_generation: fence.target_owner_lease_generation,
+        },
+        payload: None,
+    };
+    let ReplyTail::ActorJoin(answer) = ask(join.into()).await.unwrap().outcome.tail else {
+        panic!("no join");
+    };
+    assert!(matches!(answer.join, ActorJoinReply::Accepted { spot: of, .. } if of == spot));
+    assert_eq!(add(&a, "c", 1).await.unwrap(), "1");
+    for (n, actor, result, code) in [
+        (
+            3,
+            ghost,
+            TerminalResult::NotFound,
+            FailureCode::ActorRouteNotFound,
+        ),
+        (4, actor, TerminalResult::Ok, FailureCode::None),
+    ] {
+        let destroy = ActorDestroy {
+            correlation: number(n),
+            actor: here(&fence, actor),
+        };
+        let outcome = ask(destroy.into()).await.unwrap().outcome;
+        assert_eq!(
+            (outcome.terminal_result, outcome.failure_code),
+            (result, code)
+        );
+    }
+    assert_eq!(a.actors().find("c").await.unwrap(), None);
+    mesh.shutdown(PATIENCE).await;
 }

@@ -178,7 +178,7 @@ async fn join(host: &Host, to: &str) -> Result<(), Error> {
     host.actor("j").request("join", to.to_owned()).reply().await
 }
 
-/// RL-50, RL-57, RL-141, RL-146, RL-360: the Actor moves with its state, and is told once and there.
+/// RL-50, RL-57, RL-141, RL-146, RL-360, EX-262: the Actor moves with its state, and is told once and there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_moves_the_actor_and_completes_once() {
     let (a, _, b) = pair().await;

@@ -11,7 +11,8 @@ use crate::two_hosts::connect;
 /// How long anything may take before it has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-async fn until(what: &str, mut done: impl FnMut() -> bool) {
+/// Waits for something that happens without a sign.
+pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, async {
         while !done() {
             tokio::task::yield_now().await;
@@ -20,7 +21,7 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "{what}");
 }
 
-/// RL-170, EX-102: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
+/// RL-170, EX-102, EX-362: a one-way message that stands in line for room and a permit while its Actor moves away is handled at
 /// the new owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_in_line_follows_its_actor() {
@@ -73,6 +74,34 @@ async fn a_message_in_line_follows_its_actor() {
     assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
     let jobs = a.status().jobs;
     assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
+}
+
+/// EX-128, EX-152: answers and control are no jobs: a request to another node ends while every permit of its host is
+/// taken and every handler waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_come_while_no_permit_is_left() {
+    let stores = Stores::new();
+    let mut tight = settings();
+    tight.job_limit = JobLimit::Manual(1);
+    let at_a = Shared::default();
+    let a = builder("a", &stores, &at_a)
+        .settings(tight)
+        .start()
+        .await
+        .unwrap();
+    let (b, _) = host("b", &stores).await;
+    connect(&[&a, &b]).await;
+    a.actors().create::<Counter>("d").await.unwrap();
+    b.actors().create::<Counter>("e").await.unwrap();
+    let blocker = a.actor("d");
+    let waiting = tokio::spawn(async move { blocker.request("wait", ()).await });
+    at_a.began.notified().await;
+    a.actor("d").send("note", "x").await.unwrap();
+    until("no permit is left", || a.status().jobs.queued == 1).await;
+    assert_eq!(text(&a, "e", "place").await.unwrap(), "b");
+    assert_eq!(a.status().jobs.queued, 1, "still none");
+    at_a.gate.notify_one();
+    waiting.await.unwrap().unwrap();
 }
 
 /// SRC-10: a caller that goes away while its move is being planned leaves an Actor that can move.

@@ -16,14 +16,21 @@
 #![expect(clippy::similar_names, reason = "hosts are called a, b and c")]
 
 mod app;
+mod capacity;
+mod creations;
+mod entry_spots;
 mod faults;
 mod hostile;
 mod joins;
+mod journeys;
 mod left_behind;
 mod moves;
 mod one_host;
 mod players;
+mod promises;
 mod proxy;
+mod replies;
+mod returns;
 mod session_attacks;
 mod session_ends;
 mod session_forgeries;

@@ -40,6 +40,8 @@ async fn an_actor_moves_with_its_state() {
     let (a, _, b, _) = pair().await;
     add(&a, "c", 41).await.unwrap();
     a.relocate("c", b.node_id()).await.unwrap();
+    // It is not served here any more, whether or not the target has opened it.
+    assert_eq!(a.status().actors, 0);
     assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
     assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
     assert_eq!(add(&b, "c", 1).await.unwrap(), "42");
@@ -235,7 +237,7 @@ async fn a_running_handler_is_waited_for_until_the_deadline() {
     assert_eq!(text(&a, "c", "place").await.unwrap(), "b");
 }
 
-/// RL-151, RL-157, RL-160, RL-161: a third host with an old route is followed once and told; its next message goes
+/// RL-151, RL-157, RL-160, RL-161, EX-106, EX-370: a third host with an old route is followed once and told; its next message goes
 /// straight to the new owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_route_is_followed() {

@@ -8,7 +8,7 @@ use spotlane::{Shutdown, StartError};
 
 use crate::app::{self, Counter, Shared, Stores, add, host, refuses_and_fails, text};
 
-/// RL-90, RL-92, EX-261: the first creation creates, the second finds, and messages are handled in order.
+/// RL-90, RL-92, EX-261, EX-368: the first creation creates, the second finds, and messages are handled in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_actor_is_created_once_and_counts() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -48,7 +48,7 @@ async fn a_taken_id_is_refused_by_kind() {
     assert_eq!(illegal.kind(), ErrorKind::InvalidOperation);
 }
 
-/// RL-43, RL-85: a refused or failed creation never leaves a ready Actor, and the address stays free.
+/// RL-43, RL-85, EX-361: a refused or failed creation never leaves a ready Actor, and the address stays free.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_create_decides() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -90,7 +90,7 @@ async fn an_option_set_twice_is_an_error_before_anything_happens() {
     assert_eq!(host.actors().find("c").await.unwrap(), None);
 }
 
-/// EX-12, EX-340, EX-344, EX-348, EX-351: how a request fails is told apart by kind, and the Actor goes on.
+/// EX-12, EX-106, EX-340, EX-344, EX-348, EX-351, EX-356: how a request fails is told apart by kind, and the Actor goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_handler_fails_its_own_request_only() {
     let (host, _) = host("a", &Stores::new()).await;
@@ -152,7 +152,8 @@ async fn a_timer_fires_until_it_is_cancelled() {
     assert_eq!(text(&host, "c", "stop").await.unwrap(), "false");
 }
 
-/// RL-97: destroy finishes what was accepted, names one incarnation, and a new one may follow.
+/// RL-8, RL-97: destroy finishes what was accepted, names one incarnation, and a new one may follow, which handles what is
+/// sent to the bare id.
 #[tokio::test(flavor = "multi_thread")]
 async fn destroy_ends_exactly_one_incarnation() {
     let (host, shared) = host("a", &Stores::new()).await;
@@ -181,9 +182,10 @@ async fn destroy_ends_exactly_one_incarnation() {
     assert_ne!(next.actor().unwrap().generation(), actor.generation());
     let old = host.actors().destroy(&actor).await.unwrap_err();
     assert_eq!(old.kind(), ErrorKind::InvalidOperation);
+    assert_eq!(add(&host, "c", 1).await.unwrap(), "1");
 }
 
-/// RL-2, RL-121: what is registered wrongly does not start, and every fault is named.
+/// RL-2, RL-121, EX-353: what is registered wrongly does not start, and every fault is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_registration_does_not_start() {
     let stores = Stores::new();
@@ -205,6 +207,28 @@ async fn a_wrong_registration_does_not_start() {
         matches!(without, Err(StartError::Missing { .. })),
         "{without:?}"
     );
+}
+
+/// TR-12: a host that nobody names draws an id at each start: the prefix and a UUID of version 4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_a_name_draws_one_behind_its_prefix() {
+    let unnamed = || {
+        Host::builder()
+            .mesh("test")
+            .location_store(MemoryStore::new(spotlane::store_time))
+    };
+    let one = unnamed().node_prefix("lobby.1").start().await.unwrap();
+    let other = unnamed().node_prefix("lobby.1").start().await.unwrap();
+    assert_ne!(one.node_id(), other.node_id());
+    let id = std::str::from_utf8(one.node_id().as_bytes()).unwrap();
+    let uuid = id.strip_prefix("lobby.1-").unwrap();
+    let parts: Vec<_> = uuid.split('-').map(str::len).collect();
+    assert_eq!(parts, [8, 4, 4, 4, 12]);
+    assert_eq!((&uuid[14..15], uuid.to_lowercase()), ("4", uuid.to_owned()));
+    let default = unnamed().start().await.unwrap();
+    assert!(default.node_id().as_bytes().starts_with(b"spotlane-"));
+    let refused = unnamed().node_prefix("no spaces").start().await;
+    assert!(matches!(refused, Err(StartError::Prefix(_))), "{refused:?}");
 }
 
 /// RL-220, RL-221, EX-306: shutdown finishes what was accepted, refuses the rest, and releases the rows.

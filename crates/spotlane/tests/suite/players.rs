@@ -1,8 +1,8 @@
 //! The application of the session tests: Actors that talk to their clients, a gate that binds them, and clients by hand
 //! over TCP and WebSocket.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spotlane::HostBuilder;
@@ -86,6 +86,11 @@ impl Player {
         context.bound_session().send("told", payload)
     }
 
+    async fn join(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
+        let node = spotlane::id::NodeRid::new(payload.as_bytes())?;
+        context.join_entry_spot().to(&node).defer()
+    }
+
     async fn kick(&mut self, context: &mut Context, _: Payload) -> Result<(), Error> {
         context.bound_session().close()
     }
@@ -106,6 +111,7 @@ impl Actor for Player {
             .request("count", Self::count)
             .request("place", Self::place)
             .request("tell", Self::tell)
+            .request("join", Self::join)
             .request("kick", Self::kick)
             .request("wait", Self::wait);
     }
@@ -181,7 +187,9 @@ impl SessionHandler for Gate {
         };
         let failed = |error: String| HandlerFailure::new("Unavailable", error);
         if packet.name() == "remember" {
-            let route = actor.route().map(|route| (actor.actor_ref().clone(), route));
+            let route = actor
+                .route()
+                .map(|route| (actor.actor_ref().clone(), route));
             *self.remembered.lock().unwrap() = route;
             packet.reply(spotlane::session::Payload::json("{}")).await?;
             return Ok(());

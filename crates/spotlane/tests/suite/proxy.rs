@@ -62,6 +62,11 @@ impl Wire {
             .send_modify(|state| state.cut_at = state.passed + bytes);
     }
 
+    /// Cuts everything now; what waits at a stop is lost.
+    pub(crate) fn cut_now(&self) {
+        self.0.send_modify(|state| state.cuts += 1);
+    }
+
     /// Waits for so many cuts since the beginning.
     pub(crate) async fn was_cut(&self, times: u64) {
         let mut state = self.0.subscribe();
@@ -81,17 +86,20 @@ impl Wire {
     }
 
     /// Waits until a piece may go on; `false` when the connection is cut instead.
-    async fn pass(&self, bytes: usize) {
+    async fn pass(&self, bytes: usize) -> bool {
         let mut state = self.0.subscribe();
         let open = |state: &State| state.passed < state.stop_at;
         state.wait_for(open).await.unwrap();
+        let mut passes = true;
         self.0.send_modify(|state| {
             state.passed += u64::try_from(bytes).unwrap();
-            if state.passed >= state.cut_at {
+            passes = state.passed < state.cut_at;
+            if !passes {
                 state.cut_at = u64::MAX;
                 state.cuts += 1;
             }
         });
+        passes
     }
 
     fn is_broken(&self) -> bool {
@@ -165,8 +173,10 @@ async fn connection(front: TcpStream, back: TcpStream, wire: Wire, way: Way) {
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Option<Wire>) {
     let mut buffer = [0; PIECE];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        if let Some(wire) = &wire {
-            wire.pass(read).await;
+        if let Some(wire) = &wire
+            && !wire.pass(read).await
+        {
+            return;
         }
         if to.write_all(&buffer[..read]).await.is_err() {
             return;

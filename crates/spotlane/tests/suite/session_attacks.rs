@@ -145,7 +145,11 @@ async fn cut(scheme: &str) {
             client.send("note", "in flight").await;
         }
         let (_, bytes) = client.request("note", "never whole");
-        client.socket.write_all(&bytes[..cut % bytes.len()]).await.unwrap();
+        client
+            .socket
+            .write_all(&bytes[..cut % bytes.len()])
+            .await
+            .unwrap();
         if cut % 2 == 0 {
             client.socket.set_zero_linger().unwrap();
         }

@@ -118,5 +118,9 @@ async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_
         game.left(u64::try_from(round).unwrap() + 1).await;
     }
     let mut last = Client::login(&stream, "p").await;
-    assert_eq!(last.ask("count", "").await.unwrap(), "40", "each of them once");
+    assert_eq!(
+        last.ask("count", "").await.unwrap(),
+        "40",
+        "each of them once"
+    );
 }

@@ -17,9 +17,7 @@ use spotlane_types::id::{
 use spotlane_types::kind::{FailureCode, RelocationRole};
 use spotlane_wire::Record;
 use spotlane_wire::blob::PayloadBytes;
-use spotlane_wire::command::follow::{
-    FollowNotice, FollowRoute, MessageFollow, NoticeHopCount,
-};
+use spotlane_wire::command::follow::{FollowNotice, FollowRoute, MessageFollow, NoticeHopCount};
 use spotlane_wire::command::message::{ActorSend, BoundSessionTail};
 use spotlane_wire::command::session::{
     BoundSessionBind, BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute,
@@ -127,7 +125,11 @@ impl Scene {
         }
     }
 
-    fn update(&self, seal: &SessionRelocationSeal, to: SessionRouteUpdate) -> SessionRelocationRoute {
+    fn update(
+        &self,
+        seal: &SessionRelocationSeal,
+        to: SessionRouteUpdate,
+    ) -> SessionRelocationRoute {
         SessionRelocationRoute {
             relocation: seal.relocation,
             coordinator: seal.coordinator.clone(),
@@ -352,17 +354,20 @@ async fn nobody_ends_replaces_or_speaks_for_the_session_of_another_node() {
     until(|| scene.evil.link(scene.a.node_id()).is_some()).await;
     let to_a = scene.evil.link(scene.a.node_id()).unwrap();
     let one = BindingGeneration::new(1).unwrap();
-    let bind = |number: u64, actor: &ActorRouteFence, binding: BindingTransition| BoundSessionBind {
-        correlation: Correlation::new(number).unwrap(),
-        actor: actor.clone(),
-        session_rid: session(),
-        binding,
-    };
+    let bind =
+        |number: u64, actor: &ActorRouteFence, binding: BindingTransition| BoundSessionBind {
+            correlation: Correlation::new(number).unwrap(),
+            actor: actor.clone(),
+            session_rid: session(),
+            binding,
+        };
     // The tombstone of a binding that is another node's.
     let tombstone = BindingTransition::Tombstone {
         retired_binding_generation: one,
     };
-    let ended = to_a.request(bind(1, &scene.actor, tombstone).into(), PATIENCE).await;
+    let ended = to_a
+        .request(bind(1, &scene.actor, tombstone).into(), PATIENCE)
+        .await;
     // Answered once, in whichever way: a node that holds no lease is no session owner.
     assert_ne!(ended.unwrap().outcome.failure_code, FailureCode::None);
     // Binds that name another incarnation, run or tenure.
@@ -382,7 +387,9 @@ async fn nobody_ends_replaces_or_speaks_for_the_session_of_another_node() {
         let active = BindingTransition::Active {
             binding_generation: one,
         };
-        let refused = to_a.request(bind(number, &actor, active).into(), PATIENCE).await;
+        let refused = to_a
+            .request(bind(number, &actor, active).into(), PATIENCE)
+            .await;
         assert_ne!(refused.unwrap().outcome.failure_code, FailureCode::None);
     }
     // A relay with the session's own tail.
@@ -419,7 +426,11 @@ async fn nobody_ends_replaces_or_speaks_for_the_session_of_another_node() {
         },
     });
     scene.is_unharmed().await;
-    assert_eq!(scene.client.ask("count", "").await.unwrap(), "0", "nothing was relayed");
+    assert_eq!(
+        scene.client.ask("count", "").await.unwrap(),
+        "0",
+        "nothing was relayed"
+    );
 }
 
 /// RL-161: notices of others, and of a hop that does not fit, touch no binding

@@ -180,7 +180,9 @@ async fn a_full_queue_to_the_actors_node_makes_relays_wait_in_order() {
     tokio::join!(writes, steer);
     let notes = client.ask("note", "end").await.unwrap();
     assert_eq!(stream.stats().failed_sends(), 0);
-    let order = notes.split(',').map(|note| note.trim_end_matches('x').to_owned());
+    let order = notes
+        .split(',')
+        .map(|note| note.trim_end_matches('x').to_owned());
     let expected = (0..FLOOD).map(|number| number.to_string());
     assert!(order.eq(expected.chain(["end".to_owned()])));
 }
@@ -207,7 +209,10 @@ async fn t_bnd_09_nothing_is_sent_again_after_a_timeout() {
     let sent = client.send("note", "once").await;
     for _ in 0..2 {
         let (sequence, answer) = client.answer().await;
-        assert!(answer.unwrap_err().contains("DeadlineExceeded"), "{sequence}");
+        assert!(
+            answer.unwrap_err().contains("DeadlineExceeded"),
+            "{sequence}"
+        );
         assert!(sequence == sent || sequence + 1 == sent);
     }
     game.go_on.notify_one();
@@ -326,7 +331,10 @@ async fn t_bnd_01_a_host_of_sessions_has_its_store_or_does_not_start() {
     let started = Host::builder().mesh("test").node_id("g").start().await;
     let error = started.err().map(|error| error.to_string());
     let error = error.expect("a host without a location store does not start");
-    assert!(error.contains("store") && error.contains("missing"), "{error}");
+    assert!(
+        error.contains("store") && error.contains("missing"),
+        "{error}"
+    );
     // A host that takes no Actors is a client of those that do: its sessions bind them all the same.
     let stores = Stores::new();
     let a = player_host("a", &stores).await;

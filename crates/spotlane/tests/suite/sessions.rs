@@ -193,3 +193,29 @@ async fn t_ses_01_the_connection_stays_while_the_actor_moves() {
         "nothing lost, nothing twice, in order"
     );
 }
+
+/// RL-57, RL-144, RL-357, SES-4: an Actor with a client joins another node; the connection stays, and both ways lead there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connection_stays_while_the_actor_joins_another_node() {
+    let stores = Stores::new();
+    let a = player_host("a", &stores).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let b = player_host("b", &stores).await;
+    let g = player_host("g", &stores).await;
+    connect(&[&a, &b, &g]).await;
+    while a.nodes().len() < 3 || b.nodes().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let stream = gate(&g).await;
+    let mut client = Client::login(&stream, "p").await;
+    client.ask("note", "before").await.unwrap();
+    for to in [&b, &a] {
+        let name = String::from_utf8_lossy(to.node_id().as_bytes()).into_owned();
+        client.ask("join", &name).await.unwrap();
+        assert_eq!(client.ask("place", "").await.unwrap(), name);
+        let told = to.actor("p").request("tell", Payload::bytes("here"));
+        told.reply::<()>().await.unwrap();
+        assert_eq!(client.pushed().await.1, "here");
+    }
+    assert_eq!(client.ask("note", "after").await.unwrap(), "before,after");
+}

@@ -39,11 +39,11 @@ async fn acquainted(a: &Host, b: &Host) {
 pub(crate) struct Process(Option<Runtime>);
 
 impl Process {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Some(Runtime::new().unwrap()))
     }
 
-    async fn start(&self, host: HostBuilder) -> Host {
+    pub(crate) async fn start(&self, host: HostBuilder) -> Host {
         let runtime = self.0.as_ref().unwrap();
         runtime.spawn(host.start()).await.unwrap().unwrap()
     }

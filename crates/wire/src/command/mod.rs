@@ -13,8 +13,7 @@ pub mod relocation;
 pub mod reply;
 pub mod session;
 
-use bytes::Bytes;
-
+use crate::frame_slice::FrameSlice;
 #[cfg(feature = "serde")]
 use crate::json::{JsonError, Members, ObjectReader};
 use crate::layout::Layout;
@@ -45,9 +44,9 @@ pub enum PayloadRule {
 /// The frames of a record whose header has been judged.
 #[derive(Debug)]
 pub struct Frames<'a> {
-    pub(crate) body: &'a Bytes,
-    pub(crate) metadata: Option<&'a Bytes>,
-    pub(crate) payload: Option<&'a Bytes>,
+    pub(crate) body: FrameSlice<'a>,
+    pub(crate) metadata: Option<FrameSlice<'a>>,
+    pub(crate) payload: Option<FrameSlice<'a>>,
 }
 
 impl<'a> Frames<'a> {
@@ -102,7 +101,7 @@ impl<'a> Frames<'a> {
 }
 
 #[inline]
-fn whole<T: Layout>(frame: &Bytes) -> Read<T> {
+fn whole<T: Layout>(frame: FrameSlice<'_>) -> Read<T> {
     let mut r = Reader::new(frame);
     let value = T::read(&mut r)?;
     r.finish()?;

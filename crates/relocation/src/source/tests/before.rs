@@ -361,6 +361,22 @@ fn a_ready_reply_after_the_deadline_is_the_boundary_all_the_same() {
     );
 }
 
+/// SRC-30, SRC-18: the reply may come late on a connection that has been replaced since; the batch takes the new one.
+#[test]
+fn a_late_ready_reply_finds_the_connection_that_is_there_by_then() {
+    let mut unit = Unit::restoring(Vec::new());
+    unit.step(1, arrived("a"));
+    unit.time(10_000);
+    let second = SourceEvent::ConnectionReady(connection(2));
+    assert_eq!(unit.step(10_001, second), [""; 0]);
+    let first = SourceEvent::ConnectionLost(connection(1));
+    assert_eq!(unit.step(10_002, first), ["Ignored(OtherConnection)"]);
+    assert_eq!(
+        unit.step(10_003, ready()),
+        ["Entered(RelayReady)", "@2 31 a", "DrainHold"]
+    );
+}
+
 /// SRC-31, T-SAF-04
 #[test]
 fn an_explicit_failure_after_the_deadline_restores_and_the_result_stays() {

@@ -1,11 +1,13 @@
 //! The buffer of a stream.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::target::assembly::{Assembly, Taken, contents};
 
 fn whole(payload: &Payload) -> Bytes {
     let prepare = prepare_for(1, payload);
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::new(&prepare, |_| None);
     let mut taken = Taken::More;
     for (ordinal, chunk) in (0..).zip(payload.chunks()) {
         taken = assembly.push(&prepare, ordinal, chunk);
@@ -21,7 +23,7 @@ fn whole(payload: &Payload) -> Bytes {
 fn the_buffer_grows_with_what_came_and_never_by_the_claim() {
     let payload = payload(Some(vec![1; 4_000_000].into()), Vec::new(), 32 * 1024);
     let prepare = prepare_for(1, &payload);
-    let mut assembly = Assembly::new();
+    let mut assembly = Assembly::new(&prepare, |_| None);
     let mut received = 0;
     for (ordinal, chunk) in (0..).zip(payload.chunks()) {
         received += chunk.len();
@@ -71,4 +73,73 @@ fn a_stream_of_another_object_does_not_decode() {
     prepare.relocation = identity(2).relocation;
     let code = contents(&prepare, &stream).unwrap_err();
     assert_eq!(code, spotlane_types::kind::FailureCode::PayloadDecodeFailed);
+}
+
+/// EX-328, RL-115: a long stream is put together in the memory of the host, once, and given up with its last
+/// slice.
+#[test]
+fn memory_of_the_host_holds_the_stream_until_its_last_slice_is_gone() {
+    static HELD: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Debug)]
+    struct Counted(Vec<u8>);
+
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl AsMut<[u8]> for Counted {
+        fn as_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            HELD.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn reserve(bytes: u64) -> Option<Box<dyn StreamMemory>> {
+        HELD.fetch_add(1, Ordering::Relaxed);
+        Some(Box::new(Counted(vec![0; usize::try_from(bytes).unwrap()])))
+    }
+
+    let payload = payload(Some(vec![7; 100_000].into()), Vec::new(), 32 * 1024);
+    let prepare = prepare_for(1, &payload);
+    let mut assembly = Assembly::new(&prepare, reserve);
+    let mut whole = None;
+    for (ordinal, chunk) in (0..).zip(payload.chunks()) {
+        match assembly.push(&prepare, ordinal, chunk) {
+            Taken::Whole(stream) => whole = Some(stream),
+            Taken::More => {}
+            other => panic!("{other:?}"),
+        }
+        if whole.is_none() {
+            assert!(matches!(
+                assembly.push(&prepare, ordinal, chunk),
+                Taken::Repeated
+            ));
+        }
+    }
+    drop(assembly);
+    let contents = contents(&prepare, &whole.unwrap()).unwrap();
+    let state = contents.states[0].1.clone().unwrap();
+    drop(contents);
+    assert_eq!(&state[..], &[7; 100_000]);
+    assert_eq!(HELD.load(Ordering::Relaxed), 1);
+    drop(state);
+    assert_eq!(HELD.load(Ordering::Relaxed), 0);
+}
+
+/// RL-359: memory of the wrong size breaks the move and nothing else.
+#[test]
+fn memory_that_is_too_short_breaks_the_move() {
+    let payload = payload(Some(vec![7; 1000].into()), Vec::new(), 32 * 1024);
+    let prepare = prepare_for(1, &payload);
+    let mut assembly = Assembly::new(&prepare, |_| Some(Box::new(vec![0; 10])));
+    let taken = assembly.push(&prepare, 0, &payload.chunks()[0]);
+    assert!(matches!(taken, Taken::Broken));
 }

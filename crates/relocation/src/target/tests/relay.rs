@@ -264,6 +264,29 @@ fn what_is_relayed_after_the_object_moved_on_follows_it() {
     assert_eq!(unit.step(52, unit.prepare(1)), ["Ignored(Terminal)"]);
 }
 
+/// RL-362, RL-109: what came on a new connection and still waited for a cutover follows it too.
+#[test]
+fn what_waits_for_a_cutover_follows_the_object_that_moves_on() {
+    let mut unit = Unit::open(&["a"]);
+    assert_eq!(unit.relay_all(30, 2, &["late", "later"]), NOTHING);
+    assert_eq!(
+        unit.step(50, TargetEvent::TenureEnded),
+        ["Entered(Absent)", "Forward late", "Forward later"]
+    );
+    assert_eq!(unit.relay_all(51, 2, &["last"]), ["Forward last"]);
+}
+
+/// RL-362, RL-109: a batch that came again, and broke off before its cutover, is not sent on twice.
+#[test]
+fn a_repeated_batch_does_not_follow_the_object_that_moves_on() {
+    let mut unit = Unit::open(&["a", "b"]);
+    assert_eq!(unit.relay_all(30, 2, &["a"]), NOTHING);
+    assert_eq!(
+        unit.step(50, TargetEvent::TenureEnded),
+        ["Entered(Absent)", "Ignored(AlreadyRelayed)"]
+    );
+}
+
 /// TGT-31
 #[test]
 fn a_record_before_the_ready_reply_is_early() {

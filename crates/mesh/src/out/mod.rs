@@ -3,35 +3,35 @@
 //! Whoever finds the lane idle may write; who finds it busy leaves the bytes to the one that does. A
 //! socket that takes no more hands the rest to the lane's task, which waits for it.
 //!
-//! Two queues: *ordered*, in the order of submits, and *bulk*, whole relocation chunks. A chunk goes
-//! out behind every ordered record that was submitted before it, and one at a time, so that ordered
-//! records of other objects pass between two chunks (TR-67, RL-131).
+//! Three queues: *control*, records of the link itself, which go first; *ordered*, in the order of
+//! submits; and *bulk*, whole relocation chunks. A chunk goes out behind every ordered record that was
+//! submitted before it, and one at a time, so that ordered records of other objects pass between two
+//! chunks (TR-67, RL-131).
+
+mod patience;
+mod pause;
+mod queue;
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use spotlane_mesh_proto::zmp::{Parts, Sink, Size};
+use spotlane_mesh_proto::link::{Gate, GateBuffer};
+use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
 use tokio::sync::{Notify, oneshot};
 
 use crate::budget::BulkCharge;
 use crate::stream::Stream;
 use crate::tracked::Written;
+use patience::Patience;
+use queue::Batch;
+pub(crate) use queue::Segment;
 
-/// From this size on a part is not copied behind the others (as in the codec).
-const COPY_MAX: usize = 512;
-/// A buffer of copied parts is closed when it has this size.
-const BUFFER_BYTES: usize = 64 * 1024;
-/// Buffers above this size are not kept for the next records.
-const SPARE_BYTES_MAX: usize = 2 * BUFFER_BYTES;
 /// Ordered bytes that are written before a waiting chunk gets its turn.
 const ROUND_BYTES: usize = 256 * 1024;
-/// Parts of one system call.
-const SLICES: usize = 64;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
-/// What the answers to probes and hellos may add to a queue that is full already. Ours.
+/// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
 const CONTROL_CHARGE_MAX: u64 = 256 * 1024;
 
 /// The outgoing side of one lane.
@@ -51,62 +51,49 @@ pub(crate) struct LaneOut {
 #[derive(Debug, Default)]
 struct State {
     stream: Option<Arc<Stream>>,
-    ordered: VecDeque<Piece>,
-    /// Small parts, copied one behind the other; belongs behind `ordered`.
-    open: Open,
+    /// By which messages pass that need nothing else of their link.
+    gate: Option<Gate>,
+    /// Where these are encoded.
+    encoded: GateBuffer,
+    control: VecDeque<Segment>,
+    /// The charge of `control`, which no queue of the host is to fill.
+    control_charge: u64,
+    /// Taken back when the peer paused; belongs in front of `ordered`.
+    held: VecDeque<Segment>,
+    /// Whether the peer takes new messages.
+    flow: FlowState,
+    /// Full segments.
+    ordered: VecDeque<Segment>,
+    /// The one that is being filled; belongs behind `ordered`.
+    open: Segment,
     bulk: VecDeque<Chunk>,
-    /// Pieces that were ever put into `ordered`, and that were ever taken out of it.
+    /// Segments that were ever put into `ordered`, and that were ever taken out of it.
     put: u64,
     taken: u64,
     /// What is being written, unless somebody has taken it to do so.
     batch: Batch,
-    spare: Vec<u8>,
+    spare: Vec<Segment>,
     charge: u64,
     writer: Writer,
+    /// The task of the lane was woken and has not looked yet.
     woken: bool,
     /// Somebody pushes one after the other and will uncork behind them.
     corked: bool,
+    /// So many more messages are likely to come at once; the last of them is to be written with all
+    /// before it.
+    expected: usize,
+    patience: Patience,
+    /// Messages that were ever queued.
+    messages: u64,
     phase: Phase,
 }
 
 /// A message of the bulk queue.
 #[derive(Debug)]
 struct Chunk {
-    pieces: Vec<Piece>,
-    /// It may go when this many ordered pieces have been taken: all that were there before it.
+    message: Segment,
+    /// It may go when this many ordered segments have been taken: all that were there before it.
     behind: u64,
-}
-
-/// The buffer that small parts are copied into.
-#[derive(Debug, Default)]
-struct Open {
-    bytes: Vec<u8>,
-    charge: u64,
-    done: Vec<Done>,
-}
-
-/// Consecutive bytes that are written as they are.
-#[derive(Debug)]
-struct Piece {
-    bytes: PieceBytes,
-    /// The charge of the messages that end with it.
-    charge: u64,
-    /// Whom to tell when it is written.
-    done: Vec<Done>,
-    ends: Ends,
-}
-
-#[derive(Debug)]
-enum PieceBytes {
-    Copied(Vec<u8>),
-    Shared(Bytes),
-}
-
-/// Whether a message ends with a piece: only there may a chunk follow (TR-38).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
-    InMessage,
-    BetweenMessages,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +157,9 @@ pub(crate) enum Room {
 pub(crate) enum Act {
     /// Somebody is about to write it.
     Nothing,
+    /// The task of the lane has to be woken.
+    Wake,
+    /// The caller has to write.
     Flush,
 }
 
@@ -178,50 +168,9 @@ pub(crate) enum Act {
 pub(crate) enum NotQueued<E> {
     Full(Full),
     Closed,
+    /// The link lets nothing of this kind pass.
+    Shut,
     Refused(E),
-}
-
-/// Where the bytes of one message go.
-pub(crate) struct Queue<'a> {
-    state: &'a mut State,
-    /// Whether the last part was not copied.
-    shared_last: bool,
-}
-
-impl Sink for Queue<'_> {
-    fn copy(&mut self, bytes: &[u8]) {
-        let open = &mut self.state.open.bytes;
-        if open.capacity() == 0 {
-            *open = std::mem::take(&mut self.state.spare);
-        }
-        open.extend_from_slice(bytes);
-        self.shared_last = false;
-    }
-
-    fn share(&mut self, bytes: &Bytes) {
-        self.state.close_buffer(Ends::InMessage);
-        self.state.put(Piece::inside(bytes));
-        self.shared_last = true;
-    }
-}
-
-impl Queue<'_> {
-    /// The message is complete.
-    fn end(self, charge: u64, done: Option<Done>) {
-        let state = self.state;
-        state.charge = state.charge.saturating_add(charge);
-        if let Some(last) = state.ordered.back_mut().filter(|_| self.shared_last) {
-            last.ends = Ends::BetweenMessages;
-            last.charge = charge;
-            last.done.extend(done);
-        } else {
-            state.open.charge = state.open.charge.saturating_add(charge);
-            state.open.done.extend(done);
-            if state.open.bytes.len() >= BUFFER_BYTES {
-                state.close_buffer(Ends::BetweenMessages);
-            }
-        }
-    }
 }
 
 /// What is left for the task of the lane.
@@ -277,10 +226,45 @@ impl LaneOut {
     pub(crate) fn write<E>(
         &self,
         room: Room,
+        flush: Flush,
         done: impl FnOnce(Size) -> Option<Done>,
-        write: impl FnOnce(&mut Queue<'_>) -> Result<Size, E>,
+        write: impl FnOnce(&mut Segment) -> Result<Size, E>,
     ) -> Result<Act, NotQueued<E>> {
         let mut state = self.lock();
+        self.check(&state, room)?;
+        let size = write(&mut state.open).map_err(NotQueued::Refused)?;
+        state.end_message(size.charge, done(size));
+        Ok(state.next_act(flush))
+    }
+
+    /// As [`Self::write`], for a message that needs nothing of its link but a gate: the lock of the
+    /// machine is not taken.
+    ///
+    /// # Errors
+    /// Nothing was queued.
+    pub(crate) fn pass<E>(
+        &self,
+        room: Room,
+        flush: Flush,
+        done: impl FnOnce(Size) -> Option<Done>,
+        write: impl FnOnce(Gate, &mut GateBuffer, &mut Segment) -> Result<Size, E>,
+    ) -> Result<Act, NotQueued<E>> {
+        let mut state = self.lock();
+        let Some(gate) = state.gate else {
+            return Err(NotQueued::Shut);
+        };
+        self.check(&state, room)?;
+        let State { open, encoded, .. } = &mut *state;
+        let size = write(gate, encoded, open).map_err(NotQueued::Refused)?;
+        state.end_message(size.charge, done(size));
+        Ok(state.next_act(flush))
+    }
+
+    pub(crate) fn set_gate(&self, gate: Option<Gate>) {
+        self.lock().gate = gate;
+    }
+
+    fn check<E>(&self, state: &State, room: Room) -> Result<(), NotQueued<E>> {
         if state.phase != Phase::Open {
             return Err(NotQueued::Closed);
         }
@@ -289,54 +273,16 @@ impl LaneOut {
             let (charge, max) = (state.charge, self.max);
             return Err(NotQueued::Full(Full { charge, max }));
         }
-        let mut queue = Queue {
-            state: &mut state,
-            shared_last: false,
-        };
-        let size = write(&mut queue).map_err(NotQueued::Refused)?;
-        queue.end(size.charge, done(size));
-        let idle = !state.woken && state.writer == Writer::Idle;
-        Ok(match (state.corked, idle) {
-            (true, _) | (false, false) => Act::Nothing,
-            (false, true) => Act::Flush,
-        })
-    }
-
-    /// Writes at once, or lets the task of the lane do it.
-    pub(crate) fn act(&self, act: Act, flush: Flush) {
-        match (act, flush) {
-            (Act::Nothing, _) => {}
-            (Act::Flush, Flush::Now) => self.flush_now(),
-            (Act::Flush, Flush::Soon) => self.wake(&mut self.lock()),
-        }
-    }
-
-    /// Queues a message of the link itself, whose caller flushes.
-    ///
-    /// # Errors
-    /// The peer lets too many of them pile up.
-    pub(crate) fn push_control(&self, parts: &Parts) -> Result<(), Full> {
-        let max = self.max.saturating_add(CONTROL_CHARGE_MAX);
-        let mut state = self.lock();
-        let charge = state.charge;
-        if charge > max {
-            return Err(Full { charge, max });
-        }
-        if state.phase == Phase::Open {
-            let mut queue = Queue {
-                state: &mut state,
-                shared_last: false,
-            };
-            for part in parts.as_slice() {
-                if part.len() < COPY_MAX {
-                    queue.copy(part);
-                } else {
-                    queue.share(part);
-                }
-            }
-            queue.end(parts.charge(), None);
-        }
         Ok(())
+    }
+
+    /// Does what [`Self::write`] has left to be done.
+    pub(crate) fn act(&self, act: Act) {
+        match act {
+            Act::Nothing => {}
+            Act::Wake => self.wake.notify_one(),
+            Act::Flush => self.flush_now(),
+        }
     }
 
     /// Queues a chunk behind all chunks and all ordered messages that are there.
@@ -346,14 +292,10 @@ impl LaneOut {
             drop(state);
             return done.tell(Written::Lost);
         }
-        let mut pieces: Vec<_> = parts.as_slice().iter().map(Piece::inside).collect();
-        if let Some(last) = pieces.last_mut() {
-            last.ends = Ends::BetweenMessages;
-            last.done.push(done);
-        }
-        state.close_buffer(Ends::BetweenMessages);
+        state.close();
+        let message = Segment::of_shared(parts.as_slice(), Some(done));
         let behind = state.put;
-        state.bulk.push_back(Chunk { pieces, behind });
+        state.bulk.push_back(Chunk { message, behind });
         self.wake(&mut state);
     }
 
@@ -364,8 +306,19 @@ impl LaneOut {
 
     /// Writes what has piled up.
     pub(crate) fn uncork(&self) {
-        self.lock().corked = false;
-        self.flush_now();
+        let waits = {
+            let mut state = self.lock();
+            state.corked = false;
+            !state.is_empty()
+        };
+        if waits {
+            self.flush_now();
+        }
+    }
+
+    /// So many callers are about to be woken, each of whom is likely to queue a message at once.
+    pub(crate) fn expect(&self, messages: usize) {
+        self.lock().expected = messages;
     }
 
     /// Writes what is there, or leaves it to the task of the lane.
@@ -395,6 +348,7 @@ impl LaneOut {
                 return self.at_end(state, &stream);
             }
             state.writer = Writer::Busy;
+            state.expected = 0;
             let mut batch = std::mem::take(&mut state.batch);
             drop(state);
             let written = batch.write(&stream);
@@ -406,6 +360,9 @@ impl LaneOut {
                     state.batch = batch;
                     if state.phase == Phase::Closing {
                         return self.end(state);
+                    }
+                    if state.flow == FlowState::Paused {
+                        state.hold_back();
                     }
                     state.writer = Writer::Blocked;
                     state.woken = true;
@@ -422,23 +379,19 @@ impl LaneOut {
     }
 
     /// Returns the charge and the memory of what is written.
-    fn written(&self, state: &mut State, batch: Batch) {
+    fn written(&self, state: &mut State, mut batch: Batch) {
         let half = self.max / 2;
         let before = state.charge;
-        state.charge = before.saturating_sub(batch.charge);
+        state.charge = before.saturating_sub(std::mem::take(&mut batch.charge));
         // TR-50: credit returns when half is free.
         if before > half && state.charge <= half {
             self.room.notify_waiters();
         }
-        for done in batch.done {
+        for done in batch.done.drain(..) {
             done.tell(Written::Taken);
         }
-        if let Some(mut spare) = batch.spare
-            && spare.capacity() > state.spare.capacity()
-        {
-            spare.clear();
-            state.spare = spare;
-        }
+        batch.return_memory(&mut state.spare);
+        state.batch = batch;
     }
 
     fn at_end(&self, mut state: MutexGuard<'_, State>, stream: &Stream) -> Left {
@@ -471,6 +424,7 @@ impl LaneOut {
         state.charge = 0;
         let stream = state.stream.take();
         let lost = (
+            std::mem::take(&mut state.held),
             std::mem::take(&mut state.ordered),
             std::mem::take(&mut state.open),
             std::mem::take(&mut state.bulk),
@@ -480,11 +434,11 @@ impl LaneOut {
         if let Some(stream) = stream {
             stream.close();
         }
-        let (ordered, open, bulk, batch) = lost;
-        let pieces = batch.pieces.into_iter().chain(ordered);
-        let pieces = pieces.chain(bulk.into_iter().flat_map(|chunk| chunk.pieces));
-        let done = pieces.flat_map(|piece| piece.done).chain(open.done);
-        for done in batch.done.into_iter().chain(done) {
+        let (held, ordered, open, bulk, batch) = lost;
+        let bulk = bulk.into_iter().map(|chunk| chunk.message);
+        let segments = held.into_iter().chain(ordered).chain([open]).chain(bulk);
+        let done = segments.flat_map(Segment::into_done);
+        for done in batch.into_done().chain(done) {
             done.tell(Written::Lost);
         }
         self.room.notify_waiters();
@@ -564,12 +518,27 @@ impl LaneOut {
         }
     }
 
+    /// Gives everybody a turn who is about to add something, if that pays: it goes out in the same call.
+    async fn let_others_add(&self) {
+        let before = {
+            let mut state = self.lock();
+            let expected = state.expected;
+            if !state.is_anything_left() || !state.patience.is_due(expected) {
+                return;
+            }
+            state.messages
+        };
+        tokio::task::yield_now().await;
+        let mut state = self.lock();
+        let gained = state.messages != before;
+        state.patience.learn(gained);
+    }
+
     /// The task of the lane: writes what nobody else wrote, until the lane is closed.
     pub(crate) async fn run(&self, stream: Arc<Stream>) {
         loop {
             self.wake.notified().await;
-            // One turn for everybody who is about to add something: it goes out in the same call.
-            tokio::task::yield_now().await;
+            self.let_others_add().await;
             self.lock().woken = false;
             loop {
                 match self.flush() {
@@ -597,131 +566,86 @@ impl LaneOut {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.ordered.is_empty()
-            && self.open.bytes.is_empty()
-            && self.bulk.is_empty()
-            && self.batch.pieces.is_empty()
-            && self.writer == Writer::Idle
+        !self.is_anything_left() && self.writer == Writer::Idle
     }
 
-    fn close_buffer(&mut self, ends: Ends) {
-        if self.open.bytes.is_empty() {
+    /// Whether there are bytes that nobody is writing.
+    fn is_anything_left(&self) -> bool {
+        !(self.control.is_empty()
+            && self.held.is_empty()
+            && self.ordered.is_empty()
+            && self.open.bytes() == 0
+            && self.bulk.is_empty()
+            && self.batch.is_empty())
+    }
+
+    fn end_message(&mut self, charge: u64, done: Option<Done>) {
+        self.open.end_message(charge, done);
+        self.charge = self.charge.saturating_add(charge);
+        self.messages = self.messages.saturating_add(1);
+        if self.open.is_full() {
+            self.close();
+        }
+    }
+
+    /// Who writes the message that was just queued.
+    fn next_act(&mut self, flush: Flush) -> Act {
+        let last_expected = self.expected == 1;
+        self.expected = self.expected.saturating_sub(1);
+        if self.writer != Writer::Idle || self.flow == FlowState::Paused {
+            return Act::Nothing;
+        }
+        // A full segment goes while it is in the caches, and the peer can begin with it.
+        if !self.ordered.is_empty() {
+            return Act::Flush;
+        }
+        match (self.corked, flush) {
+            (true, _) => Act::Nothing,
+            (false, Flush::Now) => Act::Flush,
+            (false, Flush::Soon) if last_expected => Act::Flush,
+            (false, Flush::Soon) if self.woken => Act::Nothing,
+            (false, Flush::Soon) => {
+                self.woken = true;
+                Act::Wake
+            }
+        }
+    }
+
+    /// Closes the open segment, if there is something in it.
+    fn close(&mut self) {
+        if self.open.bytes() == 0 {
             return;
         }
-        let Open {
-            bytes,
-            charge,
-            done,
-        } = std::mem::take(&mut self.open);
-        self.put(Piece {
-            bytes: PieceBytes::Copied(bytes),
-            charge,
-            done,
-            ends,
-        });
-    }
-
-    fn put(&mut self, piece: Piece) {
+        let next = self.spare.pop().unwrap_or_default();
+        let mut segment = std::mem::replace(&mut self.open, next);
+        segment.close();
         self.put = self.put.saturating_add(1);
-        self.ordered.push_back(piece);
+        self.ordered.push_back(segment);
     }
 
     /// Fills the batch: ordered messages up to a bound, then one chunk. False when there is nothing.
     fn gather(&mut self) -> bool {
-        if !self.batch.pieces.is_empty() {
+        if !self.batch.is_empty() {
             return true;
         }
-        self.close_buffer(Ends::BetweenMessages);
+        if !self.gather_first() {
+            return !self.batch.is_empty();
+        }
+        self.close();
         let mut bytes = 0_usize;
-        while let Some(piece) = self.ordered.pop_front() {
-            bytes = bytes.saturating_add(piece.as_slice().len());
+        while bytes < ROUND_BYTES
+            && let Some(segment) = self.ordered.pop_front()
+        {
+            bytes = bytes.saturating_add(segment.bytes());
             self.taken = self.taken.saturating_add(1);
-            let ends = piece.ends;
-            self.batch.pieces.push_back(piece);
-            if bytes >= ROUND_BYTES && ends == Ends::BetweenMessages {
-                break;
-            }
+            self.batch.push(segment);
         }
         // A chunk must not pass what was submitted before it; what came later may not hold it up for
         // longer than a round.
         let taken = self.taken;
         if let Some(chunk) = self.bulk.pop_front_if(|chunk| chunk.behind <= taken) {
-            self.batch.pieces.extend(chunk.pieces);
+            self.batch.push(chunk.message);
         }
-        !self.batch.pieces.is_empty()
-    }
-}
-
-impl Piece {
-    fn inside(bytes: &Bytes) -> Self {
-        Self {
-            bytes: PieceBytes::Shared(bytes.clone()),
-            charge: 0,
-            done: Vec::new(),
-            ends: Ends::InMessage,
-        }
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        match &self.bytes {
-            PieceBytes::Copied(bytes) => bytes,
-            PieceBytes::Shared(bytes) => bytes,
-        }
-    }
-}
-
-/// What is being written.
-#[derive(Debug, Default)]
-struct Batch {
-    pieces: VecDeque<Piece>,
-    /// Bytes of the first piece that are written already.
-    offset: usize,
-    /// Of the pieces that are written.
-    charge: u64,
-    done: Vec<Done>,
-    spare: Option<Vec<u8>>,
-}
-
-impl Batch {
-    /// Writes everything, or as much as the socket takes.
-    fn write(&mut self, stream: &Stream) -> io::Result<()> {
-        while let Some(first) = self.pieces.front() {
-            let head = first.as_slice().get(self.offset..).unwrap_or_default();
-            let rest = self.pieces.iter().skip(1).map(Piece::as_slice);
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let mut count = 0_usize;
-            for (slice, bytes) in slices.iter_mut().zip(std::iter::once(head).chain(rest)) {
-                *slice = IoSlice::new(bytes);
-                count = count.saturating_add(1);
-            }
-            let written = stream.try_write(slices.get(..count).unwrap_or_default())?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            self.advance(written);
-        }
-        Ok(())
-    }
-
-    fn advance(&mut self, written: usize) {
-        let mut left = written;
-        while let Some(first) = self.pieces.front() {
-            let rest = first.as_slice().len().saturating_sub(self.offset);
-            if left < rest {
-                self.offset = self.offset.saturating_add(left);
-                return;
-            }
-            left = left.saturating_sub(rest);
-            self.offset = 0;
-            if let Some(piece) = self.pieces.pop_front() {
-                self.charge = self.charge.saturating_add(piece.charge);
-                self.done.extend(piece.done);
-                if let PieceBytes::Copied(bytes) = piece.bytes
-                    && bytes.capacity() <= SPARE_BYTES_MAX
-                {
-                    self.spare = Some(bytes);
-                }
-            }
-        }
+        !self.batch.is_empty()
     }
 }
