@@ -292,7 +292,7 @@ async fn ended_by_silence(beat: Heartbeat) {
 /// ST-176: a loss, attempts that find nobody, and one that the application asks for
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_after_a_loss_are_counted_by_outcome_and_reason() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let again = Reconnect {
         delay: Duration::from_millis(1),
@@ -315,7 +315,7 @@ async fn attempts_after_a_loss_are_counted_by_outcome_and_reason() {
         2,
         "three in all"
     );
-    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    let listener = TcpListener::bind(address).await.unwrap();
     let (connected, accepted) = tokio::join!(client.connect(), listener.accept());
     connected.unwrap();
     let connected = ReconnectOutcome::Connected;
@@ -353,7 +353,8 @@ async fn a_payload_near_the_bound_does_not_fit_a_server() {
     assert_eq!(client.request(name("echo"), fits.clone()).await, Ok(fits));
     let full = Payload::json("x".repeat(65_536));
     let ended = client.request(name("echo"), full).await;
-    assert_eq!(ended, Err(RequestError::Disconnected));
+    let lost = RequestError::Disconnected(CloseReason::TransportError);
+    assert_eq!(ended, Err(lost));
     assert_eq!(disconnected(&mut inbox).await, CloseReason::TransportError);
 }
 

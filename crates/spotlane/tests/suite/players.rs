@@ -82,13 +82,13 @@ impl Player {
         String::from_utf8_lossy(context.node().as_bytes()).into_owned()
     }
 
+    async fn tell(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
+        context.bound_session().send("told", payload)
+    }
+
     async fn join(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
         let node = spotlane::id::NodeRid::new(payload.as_bytes())?;
         context.join_entry_spot().to(&node).defer()
-    }
-
-    async fn tell(&mut self, context: &mut Context, payload: Payload) -> Result<(), Error> {
-        context.bound_session().send("told", payload)
     }
 
     async fn kick(&mut self, context: &mut Context, _: Payload) -> Result<(), Error> {
