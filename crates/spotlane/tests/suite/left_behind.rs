@@ -89,16 +89,24 @@ async fn answers_come_while_no_permit_is_left() {
         .start()
         .await
         .unwrap();
+    // Placement is by weight, so each Actor is made until it is where it has to be.
+    a.actors().create::<Counter>("d").await.unwrap();
     let (b, _) = host("b", &stores).await;
     connect(&[&a, &b]).await;
-    a.actors().create::<Counter>("d").await.unwrap();
-    b.actors().create::<Counter>("e").await.unwrap();
+    let mut at_b = (0..64).map(|n| format!("e-{n}"));
+    let e = loop {
+        let id = at_b.next().unwrap();
+        let made = b.actors().create::<Counter>(&id).await.unwrap();
+        if made.actor().unwrap().node() == b.node_id() {
+            break id;
+        }
+    };
     let blocker = a.actor("d");
     let waiting = tokio::spawn(async move { blocker.request("wait", ()).await });
     at_a.began.notified().await;
     a.actor("d").send("note", "x").await.unwrap();
     until("no permit is left", || a.status().jobs.queued == 1).await;
-    assert_eq!(text(&a, "e", "place").await.unwrap(), "b");
+    assert_eq!(text(&a, &e, "place").await.unwrap(), "b");
     assert_eq!(a.status().jobs.queued, 1, "still none");
     at_a.gate.notify_one();
     waiting.await.unwrap().unwrap();

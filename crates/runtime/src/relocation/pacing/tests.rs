@@ -1,3 +1,5 @@
+//! Grants of the budget as units ask for them, take them and give them back.
+
 use std::num::NonZeroU64;
 
 use super::*;
