@@ -122,9 +122,6 @@ impl Host {
         let Some(unit) = self.sessions.units.get_mut(&session) else {
             return Ok(());
         };
-        if shared.has(Mutant::KeepSession) && unit.wire == Wire::Closed {
-            return Ok(());
-        }
         let mut effects = Vec::new();
         let due = unit.machine.next_deadline();
         if due.is_some_and(|at| at <= monotonic(now)) {

@@ -219,9 +219,6 @@ impl Host {
         let Some(unit) = self.sessions.units.get_mut(&session) else {
             return Ok(());
         };
-        if shared.has(Mutant::KeepSession) && unit.wire == Wire::Closed {
-            return Ok(());
-        }
         let releases = matches!(event, SessionEvent::Route { .. });
         let mut effects = Vec::new();
         unit.machine.on_event(now, event, &mut effects);
@@ -245,6 +242,7 @@ impl Host {
         self.note_unbound(session, shared);
         let over = self.sessions.units.get(&session);
         if over.is_some_and(|unit| unit.machine.is_over() && unit.wire == Wire::Closed)
+            && !shared.has(Mutant::KeepSession)
             && let Some(unit) = self.sessions.units.remove(&session)
         {
             self.sessions.unended += unit.calls.len();
