@@ -178,6 +178,10 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
                     }
                     Err(_) => (BindAnswer::Unanswered, None),
                 };
+                if let (Some((id, generation)), Some(tenure)) = (&named, tenure) {
+                    let within = core.settings.all.send_timeout;
+                    core.sessions.told_of(id, *generation, tenure, within).await;
+                }
                 let answer = at(&core, named, answer, tenure);
                 ended(&core, reply, answer);
             });

@@ -348,6 +348,21 @@ impl Asked {
         }
     }
 
+    /// Whether it is known where the answer of this tenure came from, or nobody waits for it.
+    pub(super) fn knows(
+        &self,
+        id: &ActorId,
+        generation: BindingGeneration,
+        tenure: AuthorityOwnerGeneration,
+    ) -> bool {
+        let question = self.0.get(id).and_then(|of| of.get(&generation.get()));
+        question.is_none_or(|question| {
+            let fences = std::iter::once(&question.fence).chain(&question.followed);
+            let mut tenures = fences.map(|fence| fence.expected_authority_owner_generation);
+            tenures.any(|known| known == tenure)
+        })
+    }
+
     /// The answer has come.
     fn take(&mut self, id: &ActorId, generation: BindingGeneration) -> Option<Question> {
         let of_actor = self.0.get_mut(id)?;

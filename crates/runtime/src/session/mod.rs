@@ -22,10 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use spotlane_stream::{SessionActors, SessionIds, StreamServer};
-use spotlane_types::generation::BindingGeneration;
-use spotlane_types::id::{NodeRid, SessionRid};
+use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
+use spotlane_types::id::{ActorId, NodeRid, SessionRid};
 use spotlane_wire::Record;
 use spotlane_wire::reference::ActorRouteFence;
+use tokio::sync::Notify;
 
 use crate::core::Core;
 
@@ -50,6 +51,8 @@ pub(crate) struct Sessions {
     lines: Lines,
     /// Binds that another node is to answer. A leaf lock.
     asked: Mutex<Asked>,
+    /// Something was said of one of them.
+    told: Notify,
 }
 
 impl Sessions {
@@ -68,6 +71,29 @@ impl Sessions {
     /// Command 50: a hop has sent on what was addressed to it (RL-160).
     pub(crate) fn followed(&self, source: &ActorRouteFence, target: &ActorRouteFence) {
         self.asked().followed(source, target);
+        self.told.notify_waiters();
+    }
+
+    /// Waits until a hop has said where a bind was registered: the notice and the answer come on different lanes of the
+    /// connection, so either may be first (SB-24). Gives up after `within`.
+    async fn told_of(
+        &self,
+        id: &ActorId,
+        generation: BindingGeneration,
+        tenure: AuthorityOwnerGeneration,
+        within: Duration,
+    ) {
+        let told = async {
+            loop {
+                let mut told = std::pin::pin!(self.told.notified());
+                told.as_mut().enable();
+                if self.asked().knows(id, generation, tenure) {
+                    return;
+                }
+                told.await;
+            }
+        };
+        drop(tokio::time::timeout(within, told).await);
     }
 
     fn add(&self, server: Arc<StreamServer>) {

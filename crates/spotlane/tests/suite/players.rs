@@ -74,6 +74,12 @@ impl Player {
         self.notes.join(",")
     }
 
+    /// As `note` for floods of large packets: keeps what stands before the filling, and gives nothing back.
+    async fn jot(&mut self, _: &mut Context, payload: Payload) {
+        let text = text(&payload);
+        self.notes.push(text.trim_end_matches('x').to_owned());
+    }
+
     async fn count(&mut self, _: &mut Context, _: Payload) -> String {
         self.notes.len().to_string()
     }
@@ -107,7 +113,7 @@ impl Actor for Player {
     fn configure(handlers: &mut Handlers<Self>) {
         handlers
             .request("note", Self::note)
-            .send("jot", Self::note)
+            .send("jot", Self::jot)
             .request("count", Self::count)
             .request("place", Self::place)
             .request("tell", Self::tell)

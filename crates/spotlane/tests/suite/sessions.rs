@@ -132,7 +132,7 @@ async fn t_bnd_18_a_lost_connection_ends_the_binding_and_not_the_actor() {
         "T-BND-19: nothing is restored"
     );
     again.ask("login", "p").await.unwrap();
-    assert_eq!(again.ask("note", "more").await.unwrap(), "kept,more");
+    assert_eq!(again.ask("note", "more").await.unwrap(), "kept,left,more");
 }
 
 /// SES-1, SES-3, SES-4, SB-14, RL-357: requests in flight while the Actor moves are answered once and in order.
