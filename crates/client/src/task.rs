@@ -247,8 +247,8 @@ impl Task {
             }
             Err(error) => Err(error),
         };
-        let ended = result.as_ref().map(|()| ());
-        self.progress.attempted(ended, &self.outside.reconnects);
+        self.progress
+            .attempted(result.as_ref().copied(), &self.outside.reconnects);
         self.event(ConnectorEvent::Attempted {
             link: generation,
             result,

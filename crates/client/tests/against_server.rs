@@ -330,7 +330,8 @@ async fn immediate_dispatch_handles_pushes_as_they_come() {
     let rig = Rig::start("tcp").await;
     let (client, inbox) = rig.client().await;
     let (seen, mut pushes) = tokio::sync::mpsc::channel(64);
-    let dispatch = tokio::spawn(inbox.dispatch(async move |incoming| {
+    let mut dispatch = tokio::task::JoinSet::new();
+    dispatch.spawn(inbox.dispatch(async move |incoming| {
         if let Incoming::Push(push) = incoming {
             seen.send(push.payload.bytes).await.unwrap();
         }
@@ -341,7 +342,7 @@ async fn immediate_dispatch_handles_pushes_as_they_come() {
         assert_eq!(pushes.recv().await.unwrap(), number.to_string());
     }
     client.close().await;
-    dispatch.await.unwrap();
+    dispatch.join_next().await.unwrap().unwrap();
 }
 
 /// ST-128: a payload at the client's bound is above the server's, because the header counts there

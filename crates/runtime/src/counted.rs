@@ -54,6 +54,5 @@ impl Recorder for Counted {
 pub(crate) fn counted(act: impl FnOnce()) -> Vec<String> {
     let counted = Counted::default();
     metrics::with_local_recorder(&counted, act);
-    let lines = counted.0.lock().unwrap().clone();
-    lines
+    std::mem::take(&mut *counted.0.lock().unwrap())
 }

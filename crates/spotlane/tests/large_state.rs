@@ -2,7 +2,6 @@
 //! of the whole process.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     reason = "helpers of tests are not covered by the setting"
 )]
 #![expect(

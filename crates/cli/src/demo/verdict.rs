@@ -149,6 +149,23 @@ impl Verdict {
             &grouped(tally.wrong_totals),
             bad(tally.wrong_totals),
         );
+        self.times(&mut row);
+        row("payload bytes", &grouped(self.payload_bytes), "");
+        row("state bytes moved", &grouped(self.state_bytes), "");
+        let troubles = self.trouble_lines();
+        let word = if self.holds {
+            "every promise was kept"
+        } else {
+            "A PROMISE BROKE"
+        };
+        format!(
+            "{table}{troubles}\n{word} (seed {}, store {})\n",
+            self.seed, self.store
+        )
+    }
+
+    /// How long it took, in three rows for each kind.
+    fn times(&self, row: &mut impl FnMut(&str, &str, &str)) {
         for (name, summary) in [
             ("interruption", &self.interruption),
             ("request", &self.latency),
@@ -165,18 +182,6 @@ impl Verdict {
             row(&format!("{name} p99"), &millis(summary.p99_us), &slow);
             row(&format!("{name} max"), &millis(summary.max_us), "");
         }
-        row("payload bytes", &grouped(self.payload_bytes), "");
-        row("state bytes moved", &grouped(self.state_bytes), "");
-        let troubles = self.trouble_lines();
-        let word = if self.holds {
-            "every promise was kept"
-        } else {
-            "A PROMISE BROKE"
-        };
-        format!(
-            "{table}{troubles}\n{word} (seed {}, store {})\n",
-            self.seed, self.store
-        )
     }
 }
 
@@ -297,8 +302,8 @@ mod tests {
             verdict.clients = clients;
             verdict.moves = Moves { fewest, ..moves };
             verdict.crossing = Summary {
-                p99_us,
                 count,
+                p99_us,
                 ..crossing
             };
             verdict.bounds = bounds;

@@ -3,7 +3,6 @@
 //! A binary of its own, because recorder and subscriber are those of the whole process.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     reason = "helpers of tests are not covered by the setting"
 )]
 #![expect(
@@ -113,6 +112,51 @@ async fn life() {
     a.shutdown(None).await;
 }
 
+/// Kind, name and labels of every metric.
+const METRICS: [(&str, &str, &str); 13] = [
+    ("histogram", "zlink.relocation.interruption", "unit_kind"),
+    ("histogram", "zlink.relocation.target_resume", "unit_kind"),
+    (
+        "histogram",
+        "zlink.relocation.route_convergence",
+        "unit_kind",
+    ),
+    (
+        "counter",
+        "zlink.relocation.started",
+        "mesh_name,object_kind,policy",
+    ),
+    (
+        "counter",
+        "zlink.relocation.completed",
+        "mesh_name,object_kind,outcome,policy",
+    ),
+    (
+        "histogram",
+        "zlink.relocation.duration",
+        "mesh_name,object_kind,outcome,policy",
+    ),
+    (
+        "histogram",
+        "zlink.relocation.bytes",
+        "mesh_name,object_kind,policy",
+    ),
+    (
+        "histogram",
+        "zlink.host.relocation.duration",
+        "mode,outcome",
+    ),
+    ("counter", "zlink.host.relocation.blocked", "reason"),
+    ("histogram", "zlink.host.shutdown.duration", "outcome"),
+    ("gauge", "zlink.host.state", "state"),
+    ("gauge", "zlink.actor.count", ""),
+    (
+        "histogram",
+        "zlink.location.owner_lease.renew.lateness",
+        "scope_kind,scope_name",
+    ),
+];
+
 /// RL-325, RL-326, RL-327, RL-328, RL-331, RL-332, RL-333, RL-334, RL-336, RL-337, RL-338, RL-339, RL-340, RL-341, RL-342,
 /// RL-343, RL-344, RL-345, RL-346, T-OBS-03: every metric and event of a life without faults, by name, with its labels and
 /// level; and no id anywhere.
@@ -121,49 +165,7 @@ fn a_life_reports_what_the_contract_lists_and_no_ids() {
     let seen = Seen::install();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(life());
-    for (kind, name, labels) in [
-        ("histogram", "zlink.relocation.interruption", "unit_kind"),
-        ("histogram", "zlink.relocation.target_resume", "unit_kind"),
-        (
-            "histogram",
-            "zlink.relocation.route_convergence",
-            "unit_kind",
-        ),
-        (
-            "counter",
-            "zlink.relocation.started",
-            "mesh_name,object_kind,policy",
-        ),
-        (
-            "counter",
-            "zlink.relocation.completed",
-            "mesh_name,object_kind,outcome,policy",
-        ),
-        (
-            "histogram",
-            "zlink.relocation.duration",
-            "mesh_name,object_kind,outcome,policy",
-        ),
-        (
-            "histogram",
-            "zlink.relocation.bytes",
-            "mesh_name,object_kind,policy",
-        ),
-        (
-            "histogram",
-            "zlink.host.relocation.duration",
-            "mode,outcome",
-        ),
-        ("counter", "zlink.host.relocation.blocked", "reason"),
-        ("histogram", "zlink.host.shutdown.duration", "outcome"),
-        ("gauge", "zlink.host.state", "state"),
-        ("gauge", "zlink.actor.count", ""),
-        (
-            "histogram",
-            "zlink.location.owner_lease.renew.lateness",
-            "scope_kind,scope_name",
-        ),
-    ] {
+    for (kind, name, labels) in METRICS {
         assert_eq!(
             seen.labels(kind, name).as_deref(),
             Some(labels),

@@ -91,7 +91,7 @@ impl Scene {
         assert_eq!(self.game.left.load(std::sync::atomic::Ordering::SeqCst), 0);
     }
 
-    fn push(&self, by: ActorRouteFence, binding: u64) -> BoundSessionSend {
+    fn push(by: ActorRouteFence, binding: u64) -> BoundSessionSend {
         BoundSessionSend {
             actor: by,
             expected_binding_generation: BindingGeneration::new(binding).unwrap(),
@@ -125,11 +125,7 @@ impl Scene {
         }
     }
 
-    fn update(
-        &self,
-        seal: &SessionRelocationSeal,
-        to: SessionRouteUpdate,
-    ) -> SessionRelocationRoute {
+    fn update(seal: &SessionRelocationSeal, to: SessionRouteUpdate) -> SessionRelocationRoute {
         SessionRelocationRoute {
             relocation: seal.relocation,
             coordinator: seal.coordinator.clone(),
@@ -209,17 +205,17 @@ async fn a_forged_push_reaches_no_client() {
     let mut scene = Scene::set(settings().session_relocation_seal_timeout).await;
     let right = scene.actor.clone();
     // Right in every value, and sent by somebody else.
-    scene.send(scene.push(right.clone(), 1));
+    scene.send(Scene::push(right.clone(), 1));
     let mut own = right.clone();
     own.target_node_rid = rid("evil");
     own.target_node_generation = NodeGeneration::new(EVIL_RUN).unwrap();
-    scene.send(scene.push(own.clone(), 1));
-    scene.send(scene.push(own.clone(), 2));
-    scene.send(scene.push(own.clone(), 99));
+    scene.send(Scene::push(own.clone(), 1));
+    scene.send(Scene::push(own.clone(), 2));
+    scene.send(Scene::push(own.clone(), 99));
     let mut other = own.clone();
     other.actor.object_generation = ObjectGeneration::new(99).unwrap();
-    scene.send(scene.push(other, 1));
-    let mut close = scene.push(own, 1);
+    scene.send(Scene::push(other, 1));
+    let mut close = Scene::push(own, 1);
     close.payload.packet_name = PacketName::new("$zlink.session-close").unwrap();
     scene.send(close);
     scene.is_unharmed().await;
@@ -234,8 +230,8 @@ async fn seals_and_routes_of_others_change_nothing() {
     // In the name of the real source.
     let seal = scene.seal(1, of_a);
     scene.send(seal.clone());
-    scene.send(scene.update(&seal, scene.to_itself()));
-    scene.send(scene.update(&seal, scene.back()));
+    scene.send(Scene::update(&seal, scene.to_itself()));
+    scene.send(Scene::update(&seal, scene.back()));
     // Of its own, and wrong in one value.
     let fits = scene.seal(2, own);
     let mut wrong = Vec::new();
@@ -262,8 +258,8 @@ async fn seals_and_routes_of_others_change_nothing() {
     }
     // Routes without a seal, twice.
     for _ in 0..2 {
-        scene.send(scene.update(&fits, scene.to_itself()));
-        scene.send(scene.update(&fits, scene.back()));
+        scene.send(Scene::update(&fits, scene.to_itself()));
+        scene.send(Scene::update(&fits, scene.back()));
     }
     // The answer of a session that nobody asked.
     scene.send(SessionRelocationSealed {
@@ -303,7 +299,7 @@ async fn t_ses_05_a_flood_under_a_seal_waits_in_its_socket_and_is_delivered_in_o
         written += packet.len();
         assert!(written < 64 << 20, "nobody holds that much");
     }
-    scene.send(scene.update(&seal, scene.back()));
+    scene.send(Scene::update(&seal, scene.back()));
     let (sequence, answer) = scene.client.answer().await;
     assert_eq!(sequence, first);
     // The frame that was cut is lost with its connection; everything before it has its order.
@@ -334,8 +330,8 @@ async fn t_ses_03_a_seal_without_route_closes_the_connection_in_time() {
     scene.client.closed().await;
     scene.game.left(1).await;
     // SES-7, T-SES-04: late, and nobody is there any more.
-    scene.send(scene.update(&seal, scene.to_itself()));
-    scene.send(scene.update(&seal, scene.back()));
+    scene.send(Scene::update(&seal, scene.to_itself()));
+    scene.send(Scene::update(&seal, scene.back()));
     scene.client = Client::login(&scene.stream, "p").await;
     let count = scene.client.ask("count", "").await.unwrap();
     let count: usize = count.parse().unwrap();
@@ -345,6 +341,10 @@ async fn t_ses_03_a_seal_without_route_closes_the_connection_in_time() {
 }
 
 /// SB-10, SB-33, SB-52, SB-59, SB-61: binds, notices, relays and replacements in the name of the session
+#[expect(
+    clippy::too_many_lines,
+    reason = "one forgery after the other, each in full"
+)]
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_ends_replaces_or_speaks_for_the_session_of_another_node() {
     let mut scene = Scene::set(settings().session_relocation_seal_timeout).await;

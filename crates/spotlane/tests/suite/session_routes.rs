@@ -292,7 +292,7 @@ async fn a_route_is_used_while_the_lease_admits_and_again_when_it_is_renewed() {
     let control = spotlane_store_memory::FaultControl::new();
     let mut short = settings();
     short.owner_lease_renew_interval = Duration::from_millis(200);
-    short.owner_lease_ttl = Duration::from_millis(2_000);
+    short.owner_lease_ttl = Duration::from_secs(2);
     short.owner_lease_renew_timeout = Duration::from_millis(200);
     short.owner_lease_fencing_margin = Duration::from_millis(500);
     let store = spotlane_store_memory::FaultStore::new(stores.location.clone(), control.clone());

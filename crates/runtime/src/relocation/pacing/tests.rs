@@ -55,10 +55,10 @@ fn unit(pacing: &Pacing) -> (UnitId, Arc<Unit>) {
 fn a_released_chunk_lets_the_next_one_and_the_next_unit_go() {
     let pacing = pacing(100, 0);
     let ((one, large), (two, small), to) = (unit(&pacing), unit(&pacing), connection(1));
-    pacing.want_chunk(one, large.clone(), to, 60);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&large), to, 60);
     assert_eq!((large.chunks(), pacing.in_flight()), (1, 60));
-    pacing.want_chunk(one, large.clone(), to, 60);
-    pacing.want_start(two, small.clone(), to);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&large), to, 60);
+    pacing.want_start(two, Arc::<Unit>::clone(&small), to);
     assert_eq!((large.chunks(), *small.starts.lock().unwrap()), (1, 0));
     large.release();
     assert_eq!((large.chunks(), *small.starts.lock().unwrap()), (1, 1));
@@ -71,8 +71,8 @@ fn a_released_chunk_lets_the_next_one_and_the_next_unit_go() {
 fn the_node_has_a_budget_of_its_own() {
     let pacing = pacing(0, 100);
     let ((one, first), (two, second)) = (unit(&pacing), unit(&pacing));
-    pacing.want_chunk(one, first.clone(), connection(1), 80);
-    pacing.want_chunk(two, second.clone(), connection(2), 80);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&first), connection(1), 80);
+    pacing.want_chunk(two, Arc::<Unit>::clone(&second), connection(2), 80);
     assert_eq!((first.chunks(), second.chunks()), (1, 0));
     first.release();
     assert_eq!(second.chunks(), 1);
@@ -83,8 +83,8 @@ fn the_node_has_a_budget_of_its_own() {
 fn a_grant_that_nobody_wants_any_more_is_given_back() {
     let pacing = pacing(100, 0);
     let ((one, gone), (two, next), to) = (unit(&pacing), unit(&pacing), connection(1));
-    pacing.want_chunk(one, gone.clone(), to, 90);
-    pacing.want_chunk(two, next.clone(), to, 90);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&gone), to, 90);
+    pacing.want_chunk(two, Arc::<Unit>::clone(&next), to, 90);
     pacing.unit_ended(one);
     assert_eq!(next.chunks(), 0);
     drop(gone);
@@ -98,8 +98,8 @@ fn a_grant_that_nobody_wants_any_more_is_given_back() {
 fn a_lost_connection_gives_its_charges_back_once() {
     let pacing = pacing(100, 100);
     let ((one, first), (two, second)) = (unit(&pacing), unit(&pacing));
-    pacing.want_chunk(one, first.clone(), connection(1), 100);
-    pacing.want_chunk(two, second.clone(), connection(2), 100);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&first), connection(1), 100);
+    pacing.want_chunk(two, Arc::<Unit>::clone(&second), connection(2), 100);
     pacing.connection_lost(connection(1));
     assert_eq!((second.chunks(), pacing.in_flight()), (1, 100));
     first.release();
