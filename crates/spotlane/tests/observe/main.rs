@@ -102,7 +102,8 @@ async fn life() {
         .unwrap();
     assert!(!blocked.is_relocated());
     // The route of the first move has ended, and with it the move.
-    let over = tokio::time::timeout(Duration::from_secs(10), async {
+    // A move that was given up settles within its own deadline, which is 30 s.
+    let over = tokio::time::timeout(Duration::from_secs(45), async {
         while b.status().moving + a.status().moving > 0 {
             tokio::task::yield_now().await;
         }
