@@ -197,8 +197,6 @@ pub(crate) fn admission(node: &MeshNodeDescriptor) -> Result<RouteMeshAdmission,
             limit
         })
     };
-    let actors = &node.capacity.actors;
-    let used = u64::from(actors.active.saturating_add(actors.reserved));
     let mut stateful = Vec::new();
     for found in &node.object_capabilities {
         stateful.push(StatefulCapability {
@@ -208,9 +206,8 @@ pub(crate) fn admission(node: &MeshNodeDescriptor) -> Result<RouteMeshAdmission,
             active_capacity_limit: limit(found.limit)?,
             pending_capacity_limit: PendingCapacityLimit::new(node.activation_concurrency.limit)?,
             has_snapshot_adapter: found.has_snapshot_adapter,
-            available: AvailableCapacity::new(
-                u64::from(limit(found.limit)?.get()).saturating_sub(used),
-            )?,
+            // TR-75: nothing in here may change while a link stands; what is used stands in the counts below.
+            available: AvailableCapacity::new(u64::from(limit(found.limit)?.get()))?,
         });
     }
     let capability = ProtocolCapability::new(CAPABILITY)?;

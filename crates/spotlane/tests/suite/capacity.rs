@@ -57,6 +57,44 @@ async fn a_full_host_takes_no_more_actors() {
     assert_eq!(a.status().actors, 2);
 }
 
+/// TR-75, TR-77, RL-313: a count that changes is told to the peers, and costs no link: a request that waits meanwhile is
+/// answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_count_costs_no_link() {
+    let (stores, at_a) = (Stores::new(), Shared::default());
+    let mut three = settings();
+    three.actor_limit = 3;
+    let a = builder("a", &stores, &at_a).settings(three);
+    let a = a.start().await.unwrap();
+    a.actors().create::<Counter>("c-0").await.unwrap();
+    let b = limited("b", &stores, 0, 0).await;
+    know_each_other(&[&a, &b]).await;
+    let asker = b.actor("c-0");
+    let waiting = tokio::spawn(async move { asker.request("wait", ()).await });
+    at_a.began.notified().await;
+    for id in ["c-1", "c-2"] {
+        a.actors().create::<Counter>(id).await.unwrap();
+    }
+    let told = async {
+        loop {
+            let nodes = repository(&stores);
+            let nodes = nodes.discover(a.mesh_name(), until()).await.unwrap();
+            let mut nodes = nodes.iter().map(|node| &node.descriptor().row.descriptor);
+            if nodes.any(|node| node.capacity.actors.active == 3) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let soon = Duration::from_secs(20);
+    tokio::time::timeout(soon, told).await.unwrap();
+    // Behind the update on the same connection, so it has been judged.
+    assert_eq!(add(&b, "c-1", 1).await.unwrap(), "1");
+    assert_eq!(add(&a, "c-2", 1).await.unwrap(), "1");
+    at_a.gate.notify_one();
+    waiting.await.unwrap().unwrap();
+}
+
 /// RL-83, RL-237: creators that race for the last room of a node: one gets it, the others are placed elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn creations_that_find_a_node_full_go_to_another() {
