@@ -1,5 +1,7 @@
 //! `cargo xtask test`: every test of the workspace, doc tests included.
 
+use std::process::{Command, Stdio};
+
 use anyhow::{Context as _, Result, bail};
 
 use crate::run;
@@ -15,9 +17,31 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
     };
     prepare()?;
     let mut test = run::cargo();
-    test.args(["test", "--workspace", "--all-features"])
+    test.args(["test", "--workspace", "--all-features", "--no-fail-fast"])
         .args(passed);
+    limit(&mut test)?;
     run::run(&mut test)
+}
+
+/// A test program that hangs is ended after so many seconds and fails; the harness has named the test by then. The longest
+/// takes two minutes on two cores.
+const LIMIT: &str = "1200";
+
+fn limit(test: &mut Command) -> Result<()> {
+    let mut timeout = Command::new("timeout");
+    let found = timeout.arg("--version").stdout(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        eprintln!("no program `timeout`: a test that hangs is not ended");
+        return Ok(());
+    }
+    let mut rustc = Command::new("rustc");
+    let version = String::from_utf8(run::capture(rustc.arg("-vV"))?)?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("`rustc -vV` names no host")?;
+    let host = host.replace('-', "_").to_uppercase();
+    let runner = format!("timeout --foreground --kill-after=10 {LIMIT}");
+    test.env(format!("CARGO_TARGET_{host}_RUNNER"), runner);
+    Ok(())
 }
 
 /// Finds or installs the server that the tests of the stores start. A program of its own, so that

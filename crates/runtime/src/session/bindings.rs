@@ -162,8 +162,7 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
         timeout: core.settings.all.default_request_timeout,
         then: Box::new(move |answer| {
             let Ok(answer) = answer else {
-                let answer = at(&task, named, BindAnswer::Unreachable, None);
-                return ended(&task, reply, answer);
+                return answered(&task, named, reply, BindAnswer::Unreachable, None);
             };
             let core = Arc::clone(&task);
             task.tasks.spawn(async move {
@@ -182,29 +181,33 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
                     let within = core.settings.all.send_timeout;
                     core.sessions.told_of(id, *generation, tenure, within).await;
                 }
-                let answer = at(&core, named, answer, tenure);
-                ended(&core, reply, answer);
+                answered(&core, named, reply, answer, tenure);
             });
         }),
     };
     Lines::send(core, &route.node_rid, Record::from(bind), leaves);
 }
 
-/// SB-24: the answer to a bind, with the place that it came from.
-fn at(
+/// SB-24: the answer to a bind or notice of another node, with the place that it came from. Whoever waits for it goes on
+/// when the session has it.
+fn answered(
     core: &Core,
     bind: Option<(ActorId, BindingGeneration)>,
+    reply: BindReply,
     answer: BindAnswer,
     tenure: Option<AuthorityOwnerGeneration>,
-) -> BindAnswer {
+) {
     let Some((id, generation)) = bind else {
-        return answer;
+        return ended(core, reply, answer);
     };
-    match (answer, follow::registered_at(core, &id, generation, tenure)) {
+    let answer = match (answer, follow::registered_at(core, &id, generation, tenure)) {
         (BindAnswer::Registered { .. }, Ok(followed)) => BindAnswer::Registered { followed },
         (BindAnswer::Registered { .. }, Err(())) => BindAnswer::Unanswered,
         (answer, _) => answer,
-    }
+    };
+    ended(core, reply, answer);
+    core.sessions.asked().remove(&id, generation);
+    core.sessions.told.notify_waiters();
 }
 
 /// A bind or notice of this host has its answer.

@@ -348,6 +348,11 @@ impl Asked {
         }
     }
 
+    /// Whether the answer to a bind is still to come.
+    pub(super) fn waits_for(&self, id: &ActorId, generation: BindingGeneration) -> bool {
+        self.get(id, generation).is_some()
+    }
+
     /// Whether it is known where the answer of this tenure came from, or nobody waits for it.
     pub(super) fn knows(
         &self,
@@ -355,22 +360,25 @@ impl Asked {
         generation: BindingGeneration,
         tenure: AuthorityOwnerGeneration,
     ) -> bool {
-        let question = self.0.get(id).and_then(|of| of.get(&generation.get()));
-        question.is_none_or(|question| {
+        self.get(id, generation).is_none_or(|question| {
             let fences = std::iter::once(&question.fence).chain(&question.followed);
             let mut tenures = fences.map(|fence| fence.expected_authority_owner_generation);
             tenures.any(|known| known == tenure)
         })
     }
 
-    /// The answer has come.
-    fn take(&mut self, id: &ActorId, generation: BindingGeneration) -> Option<Question> {
-        let of_actor = self.0.get_mut(id)?;
-        let question = of_actor.remove(&generation.get());
-        if of_actor.is_empty() {
-            self.0.remove(id);
+    fn get(&self, id: &ActorId, generation: BindingGeneration) -> Option<&Question> {
+        self.0.get(id)?.get(&generation.get())
+    }
+
+    /// The session has its answer.
+    pub(super) fn remove(&mut self, id: &ActorId, generation: BindingGeneration) {
+        if let Some(of_actor) = self.0.get_mut(id) {
+            of_actor.remove(&generation.get());
+            if of_actor.is_empty() {
+                self.0.remove(id);
+            }
         }
-        question
     }
 }
 
@@ -384,7 +392,8 @@ pub(super) fn registered_at(
     generation: BindingGeneration,
     tenure: Option<AuthorityOwnerGeneration>,
 ) -> Result<Option<ActorRoute>, ()> {
-    let question = core.sessions.asked().take(id, generation).ok_or(())?;
+    let asked = core.sessions.asked();
+    let question = asked.get(id, generation).ok_or(())?;
     let Some(tenure) = tenure else {
         return Ok(None);
     };
@@ -393,6 +402,7 @@ pub(super) fn registered_at(
     }
     let followed = question
         .followed
+        .as_ref()
         .filter(|fence| fence.expected_authority_owner_generation == tenure);
-    followed.map(|fence| Some(route(core, &fence))).ok_or(())
+    followed.map(|fence| Some(route(core, fence))).ok_or(())
 }

@@ -309,9 +309,13 @@ impl Client {
 
     /// Asks again while the Actor is on its way, which takes no session (SB-72).
     pub(crate) async fn ask_until_open(&mut self, name: &str, payload: &str) {
-        while let Err(refused) = self.ask(name, payload).await {
-            assert!(refused.contains("Unavailable"), "{refused}");
-        }
+        let open = async {
+            while let Err(refused) = self.ask(name, payload).await {
+                assert!(refused.contains("Unavailable"), "{refused}");
+            }
+        };
+        let open = tokio::time::timeout(PATIENCE, open).await;
+        assert!(open.is_ok(), "the actor opens for no session");
     }
 
     /// Bytes of frames as this client's transport carries them.
@@ -367,13 +371,15 @@ impl Client {
                         let pong = to_bytes(&Control::Pong.into()).unwrap();
                         self.carrier.put(&pong, mask, &mut out);
                     }
-                    Some(frame) => return Some(frame),
+                    Some(frame) => {
+                        self.answer_pings(&out).await;
+                        return Some(frame);
+                    }
                     None => {}
                 },
                 Step::End => return None,
                 Step::Read => {
-                    // A server that has closed does not need it.
-                    drop(self.socket.write_all(&out).await);
+                    self.answer_pings(&out).await;
                     out.clear();
                     let read = self.socket.read_buf(self.carrier.input()).await;
                     if matches!(read, Ok(0) | Err(_)) {
@@ -382,6 +388,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    async fn answer_pings(&mut self, pongs: &[u8]) {
+        // A server that has closed does not need them.
+        drop(self.socket.write_all(pongs).await);
     }
 
     /// The next answer: its number, and the text or the code of the error.
