@@ -31,7 +31,7 @@ fn limit(test: &mut Command) -> Result<()> {
     let mut timeout = Command::new("timeout");
     let found = timeout.arg("--version").stdout(Stdio::null()).status();
     if !found.is_ok_and(|status| status.success()) {
-        eprintln!("no program `timeout`: a test that hangs is not ended");
+        // Then a test that hangs is ended by whoever waits for it.
         return Ok(());
     }
     let mut rustc = Command::new("rustc");

@@ -34,7 +34,7 @@ pub enum SealError {
 }
 
 impl<O: Owner<Policy = Spot>> Lane<O> {
-    /// Asks for the seal and waits for S0: the first turn boundary at which no turn of this gate runs,
+    /// Asks for the seal, at once, and waits for S0: the first turn boundary at which no turn of this gate runs,
     /// is parked or suspended (EX-202). Dispatch stays open until then (EX-200).
     ///
     /// From S0 on nothing runs here, messages are held in acceptance order and membership changes are
@@ -46,17 +46,25 @@ impl<O: Owner<Policy = Spot>> Lane<O> {
     /// # Cancel safety
     /// Dropping the future withdraws the request, or gives the seal back if it was just taken; nothing
     /// is lost or reordered.
-    pub async fn request_seal(&self) -> Result<SealGuard<O>, SealError> {
-        let receiver = place_request(&self.core)?;
-        let mut request = Request {
-            core: &self.core,
-            granted: false,
-        };
-        if receiver.await.is_err() {
-            return Err(SealError::Ended);
+    pub fn request_seal(&self) -> impl Future<Output = Result<SealGuard<O>, SealError>> + use<O> {
+        let placed = place_request(&self.core).map(|receiver| {
+            let core = Arc::clone(&self.core);
+            (
+                receiver,
+                Request {
+                    core,
+                    granted: false,
+                },
+            )
+        });
+        async move {
+            let (receiver, mut request) = placed?;
+            if receiver.await.is_err() {
+                return Err(SealError::Ended);
+            }
+            request.granted = true;
+            Ok(SealGuard(Fixed::take(Arc::clone(&request.core))))
         }
-        request.granted = true;
-        Ok(SealGuard(Fixed::take(Arc::clone(&self.core))))
     }
 }
 
@@ -88,12 +96,12 @@ where
 }
 
 /// Withdraws a request whose future is dropped (EX-174: Requested → Open).
-struct Request<'a, O: Owner<Policy = Spot>> {
-    core: &'a Arc<Core<O>>,
+struct Request<O: Owner<Policy = Spot>> {
+    core: Arc<Core<O>>,
     granted: bool,
 }
 
-impl<O: Owner<Policy = Spot>> Drop for Request<'_, O> {
+impl<O: Owner<Policy = Spot>> Drop for Request<O> {
     fn drop(&mut self) {
         if self.granted {
             return;
@@ -103,7 +111,7 @@ impl<O: Owner<Policy = Spot>> Drop for Request<'_, O> {
             Seal::Requested(_) => inner.policy.seal = Seal::Open,
             Seal::Sealed => {
                 drop(inner);
-                reopen(self.core, None, None);
+                reopen(&self.core, None, None);
             }
             Seal::Open | Seal::Moved => {}
         }

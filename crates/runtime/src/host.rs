@@ -161,6 +161,7 @@ impl Host {
             endpoint: self.endpoint().cloned(),
             actors: usize::try_from(core.capacity.live()).unwrap_or(usize::MAX),
             moving: core.moves.leaving(),
+            sealing: core.moves.sealing(),
             safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
@@ -282,6 +283,8 @@ pub struct HostStatus {
     pub safe_to_shutdown: bool,
     /// How many Actors are on their way out, or are still forwarded for.
     pub moving: usize,
+    /// How many of those start no further handler: they are sealed, or will be when the running handler ends.
+    pub sealing: usize,
     /// How many nodes it is connected to.
     pub peers: usize,
     /// Whether its owner lease admits work (RL-284).

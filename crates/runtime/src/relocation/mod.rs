@@ -115,6 +115,12 @@ impl Moves {
         self.sources().len()
     }
 
+    /// How many of them start no further handler.
+    pub(crate) fn sealing(&self) -> usize {
+        let sources = self.sources();
+        sources.values().filter(|unit| unit.is_sealing()).count()
+    }
+
     /// Tells an arrived unit that its object has left or ended here, in that tenure.
     pub(crate) fn tenure_ended(&self, id: &ActorId, tenure: AuthorityOwnerGeneration) {
         let target = self.targets().get(id).cloned();

@@ -5,6 +5,7 @@ mod route;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spotlane_lane::{CapturedTimer, Saved, SealError, SealGuard};
@@ -53,6 +54,14 @@ pub(crate) struct SourceUnit {
     target: NodeRid,
     target_generation: NodeGeneration,
     unit: Arc<Unit>,
+    sealing: AtomicBool,
+}
+
+impl SourceUnit {
+    /// Whether its lane starts no further handler.
+    pub(super) fn is_sealing(&self) -> bool {
+        self.sealing.load(Ordering::Acquire)
+    }
 }
 
 impl Granted for SourceUnit {
@@ -119,6 +128,7 @@ pub(super) fn start(
         target,
         target_generation: plan.target.target_node_generation,
         unit: Arc::clone(&live.unit),
+        sealing: AtomicBool::new(false),
     });
     core.moves
         .sources()
@@ -359,10 +369,12 @@ impl Driver {
     fn request_seal(&mut self) {
         let (cancel, cancelled) = oneshot::channel();
         self.cancel_seal = Some(cancel);
-        let (lane, unit) = (self.live.lane.clone(), Arc::clone(&self.unit));
+        let unit = Arc::clone(&self.unit);
+        let sealed = self.live.lane.request_seal();
+        unit.sealing.store(true, Ordering::Release);
         self.core.tasks.spawn(async move {
             tokio::select! {
-                sealed = lane.request_seal() => {
+                sealed = sealed => {
                     unit.inbox.push(SourceInput::Sealed(sealed.map(Box::new)));
                 }
                 // Dropping the request withdraws it, or gives the seal back if it was just taken.
@@ -390,6 +402,7 @@ impl Driver {
 
     fn withdraw_seal(&mut self) {
         drop(self.cancel_seal.take());
+        self.unit.sealing.store(false, Ordering::Release);
         if self.guard.is_some() {
             self.reopen();
         } else {

@@ -24,11 +24,16 @@ async fn apart() -> (Host, Shared, Host, Wire) {
         .advertise(before_b.advertise())
         .settings(none);
     let (a, b) = (a.start().await.unwrap(), b.start().await.unwrap());
-    connect(&[&a, &b]).await;
+    met(&a, &b).await;
+    (a, at_a, b, wire)
+}
+
+/// The creator knows who may take an Actor.
+async fn met(a: &Host, b: &Host) {
+    connect(&[a, b]).await;
     while b.nodes().len() < 2 {
         tokio::task::yield_now().await;
     }
-    (a, at_a, b, wire)
 }
 
 /// Creates `c` from `b` with a request, and loses the answer of `a` on the way.
@@ -77,7 +82,8 @@ async fn a_refusal_that_is_lost_is_told_again() {
     assert_eq!(reply.as_bytes(), "not you");
     assert_eq!(a.status().actors, 0);
     assert_eq!(b.actors().find("c").await.unwrap(), None);
-    // RL-88: another operation shares nothing with it.
+    // RL-88: another operation shares nothing with it. The connection was cut, and is perhaps being made again.
+    met(&a, &b).await;
     assert!(
         b.actors()
             .create::<Counter>("c")

@@ -203,11 +203,8 @@ impl World {
     async fn move_to_b(&self) {
         let (mover, target) = (self.a.clone(), self.b.node_id().clone());
         let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
-        // The lane is sealed behind the running handler; nobody says when, but it takes no store and no network.
-        while self.a.status().moving == 0 {
-            tokio::task::yield_now().await;
-        }
-        for _ in 0..1000 {
+        // What stands in line moves with it.
+        while self.a.status().sealing == 0 {
             tokio::task::yield_now().await;
         }
         self.at_a.gate.notify_one();
