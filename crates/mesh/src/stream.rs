@@ -18,6 +18,26 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 /// Plaintext that a session takes before it has to be written; a bound of memory.
 const TLS_BUFFER_BYTES: usize = 256 * 1024;
 
+/// What the system holds of bytes that it has not sent yet before it takes more: what is written next waits behind that,
+/// as a small record does behind a chunk. What is on its way to the peer does not count, so a long way stays fast.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 256 * 1024;
+
+/// By itself a system takes some megabytes (RL-132: others pass between chunks, and must not find them all in front).
+#[cfg(target_os = "linux")]
+fn bound_unsent(tcp: &TcpStream) -> io::Result<()> {
+    SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT_BYTES)
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "as on systems that have such a bound"
+)]
+fn bound_unsent(_: &TcpStream) -> io::Result<()> {
+    Ok(())
+}
+
 /// The reading side of a connection.
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -74,8 +94,9 @@ impl Stream {
     }
 
     fn split(tcp: TcpStream, tls: Option<Mutex<Session>>) -> io::Result<(Arc<Self>, Incoming)> {
-        // TR-30: no delay; everything else stays what the system has.
+        // TR-30: no delay.
         tcp.set_nodelay(true)?;
+        bound_unsent(&tcp)?;
         let (half, tcp) = tcp.into_split();
         let stream = Arc::new(Self { tcp, tls });
         let incoming = Incoming {
@@ -290,6 +311,20 @@ mod tests {
         for tcp in [dialled.unwrap(), accepted.unwrap().0] {
             let (stream, _incoming) = Stream::plain(tcp).unwrap();
             assert!(stream.tcp().nodelay().unwrap());
+        }
+    }
+
+    /// RL-132: a record that is written next waits behind little, whatever the socket would take.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn little_is_left_unsent_in_a_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        for tcp in [dialled.unwrap(), accepted.unwrap().0] {
+            let (stream, _incoming) = Stream::plain(tcp).unwrap();
+            let unsent = SockRef::from(stream.tcp()).tcp_notsent_lowat().unwrap();
+            assert_eq!(unsent, UNSENT_BYTES);
         }
     }
 

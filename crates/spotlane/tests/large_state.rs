@@ -1,5 +1,5 @@
-//! What a large state costs in memory while it moves. Alone in its program, since it counts allocations and the memory
-//! of the whole process.
+//! What a large state costs while it moves: memory, time, and the answers of others. Alone in its program, since it counts
+//! allocations and the memory of the whole process.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests are not covered by the setting"
@@ -15,12 +15,21 @@ use std::time::Duration;
 use spotlane::id::NodeRid;
 use spotlane::memory::{MemoryRelocation, MemoryStore};
 use spotlane::prelude::*;
+use spotlane_wire::checksum::Crc32c;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const STATE: usize = 64 << 20;
+/// The state of the test that takes the time of its move.
+const LONG: usize = 256 << 20;
+/// One test at a time: the first counts what the whole process does.
+static ALONE: Mutex<()> = Mutex::const_new(());
 /// What everything besides the state may take: buffers of sockets and records, threads, what the tests' own actors need.
 const REST: usize = STATE / 8;
 
@@ -84,15 +93,14 @@ async fn start(node: &str, store: &MemoryStore, relocation: &MemoryRelocation) -
         .unwrap()
 }
 
-/// RL-116, RL-131, EX-328: on its way a state is there twice at most, once at each node. Beyond that the source takes
-/// nothing of its size from the heap, and neither does the target.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_large_state_is_copied_once_by_its_move() {
+/// Two hosts that see each other. At the first one lives `large`, with a state of so many bytes, at the other `small`.
+async fn pair(bytes: usize) -> (Host, Host) {
     let store = MemoryStore::new(spotlane::store_time);
     let relocation = MemoryRelocation::new(spotlane::store_time);
     let a = start("a", &store, &relocation).await;
     let created = a.actors().create::<Blob>("large");
-    created.request(STATE.to_string()).await.unwrap();
+    created.request(bytes.to_string()).await.unwrap();
+    a.actors().create::<Blob>("small").await.unwrap();
     let b = start("b", &store, &relocation).await;
     for host in [&a, &b] {
         host.wait_for_peers(1, Duration::from_secs(10))
@@ -102,6 +110,16 @@ async fn a_large_state_is_copied_once_by_its_move() {
     while a.nodes().len() < 2 {
         tokio::task::yield_now().await;
     }
+    a.relocate("small", b.node_id()).await.unwrap();
+    (a, b)
+}
+
+/// RL-116, RL-131, EX-328: on its way a state is there twice at most, once at each node. Beyond that the source takes
+/// nothing of its size from the heap, and neither does the target.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_state_is_copied_once_by_its_move() {
+    let _alone = ALONE.lock().await;
+    let (a, b) = pair(STATE).await;
 
     let before = memory::mark();
     let heap = Region::new(COUNTING);
@@ -117,6 +135,67 @@ async fn a_large_state_is_copied_once_by_its_move() {
 
     let size: String = b.actor("large").request("sum", ()).reply().await.unwrap();
     assert_eq!(size, STATE.to_string());
+}
+
+/// How long a bare socket takes for as many bytes with the same checksum on both sides.
+async fn plain(bytes: usize) -> Duration {
+    const PIECE: usize = 256 << 10;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let taking = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let (mut sum, mut piece) = (Crc32c::default(), vec![0; PIECE]);
+        for _ in 0..bytes / PIECE {
+            socket.read_exact(&mut piece).await.unwrap();
+            sum.update(&piece);
+        }
+        sum.value()
+    });
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let start = Instant::now();
+    let (mut sum, piece) = (Crc32c::default(), vec![7; PIECE]);
+    for _ in 0..bytes / PIECE {
+        sum.update(&piece);
+        socket.write_all(&piece).await.unwrap();
+    }
+    assert_eq!(taking.await.unwrap(), sum.value());
+    start.elapsed()
+}
+
+/// RL-132: a large state moves at no less than a tenth of the speed that is wanted (0.7 of a bare socket), and others are
+/// answered over the same connection meanwhile: they wait for a part of the move and not for the whole, however slow
+/// the machine is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_are_answered_while_a_large_state_moves() {
+    let _alone = ALONE.lock().await;
+    let (a, b) = pair(LONG).await;
+    let plain = plain(LONG).await;
+    let (mover, target) = (a.clone(), b.node_id().clone());
+    let moving = tokio::spawn(async move {
+        let start = Instant::now();
+        mover.relocate("large", &target).await.unwrap();
+        start.elapsed()
+    });
+    let mut times = Vec::new();
+    while !moving.is_finished() {
+        let start = Instant::now();
+        let size: String = a.actor("small").request("sum", ()).reply().await.unwrap();
+        times.push(start.elapsed());
+        assert_eq!(size, "0");
+    }
+    let took = moving.await.unwrap();
+    times.sort_unstable();
+    println!(
+        "{took:?} for the move, {plain:?} for a bare socket; {} answers, nine of ten within {:?}, all within {:?}",
+        times.len(),
+        times[times.len() * 9 / 10],
+        times[times.len() - 1]
+    );
+    assert!(took < plain * 100 / 7, "{took:?}, and {plain:?} without us");
+    // Behind the whole state there would be room for one or two.
+    assert!(times.len() > 16, "{} answers", times.len());
+    let most = times[times.len() * 9 / 10];
+    assert!(most < took / 4, "{most:?} of {took:?}");
 }
 
 /// The resident memory of this process, where the system tells.

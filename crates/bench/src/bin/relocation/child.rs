@@ -162,7 +162,11 @@ impl Served {
                 self.host.relocate(id, &target).await.unwrap();
                 return start.elapsed().as_secs_f64().to_string();
             }
-            ["warm", bytes] => memory::warm(bytes.parse().unwrap()),
+            ["warm", bytes] => {
+                // Sleep: nothing tells when the system has given away what was free.
+                tokio::time::sleep(memory::GIVEN_AWAY_WITHIN).await;
+                memory::warm(bytes.parse().unwrap());
+            }
             ["mark"] => return memory::mark().to_string(),
             ["peak"] => return memory::peak().to_string(),
             ["load"] => self.load = Some(Load::start(&self.host)),

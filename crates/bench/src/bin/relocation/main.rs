@@ -4,8 +4,8 @@
 //! the same two hosts are asked from both sides. The peers send as many bytes from one of the processes to the other over
 //! a bare tokio socket, with CRC-32C on both sides, and nobody asks anything meanwhile. `raw` reads into a buffer that is
 //! used again, which is the raw speed of loopback with CRC; `raw, kept` keeps the bytes in one piece of fresh memory, as
-//! a move has to. The receiving process has touched as much memory right before, for each of them alike; `--cold` leaves
-//! that out.
+//! a move has to. The receiving process has touched as much memory right before, for each of them alike, and takes some
+//! seconds for that (`memory::warm` says why); `--cold` leaves that out. Seven rounds take two minutes: `--seconds 150`.
 //!
 //! The figures of memory are the peak of resident memory during a move beyond what there was before it, as a share of the
 //! state: 1 is one copy. At the target the first copy is the state itself.

@@ -1,6 +1,7 @@
 //! The resident memory of this process, as the kernel counts it.
 
 use std::fs;
+use std::time::Duration;
 
 /// What it is now.
 pub fn resident() -> usize {
@@ -18,10 +19,15 @@ pub fn mark() -> usize {
     resident()
 }
 
+/// How long a system may keep memory that was freed before it gives it to the host of its virtual machine: Linux gives
+/// it away two seconds after the first of it was freed, and with it whatever was freed since.
+pub const GIVEN_AWAY_WITHIN: Duration = Duration::from_millis(2500);
+
 /// Touches as much memory once and gives it back, in large pages.
 ///
-/// A virtual machine gets memory that it has not used for seconds from its host again, at a tenth of the speed; that is
-/// not what is measured here.
+/// A virtual machine gets memory that it has given away from its host again, at a tenth of the speed; that is not what is
+/// measured here. So this comes after a pause of [`GIVEN_AWAY_WITHIN`] in which nothing large was freed: then the next two
+/// seconds are free of it.
 pub fn warm(bytes: usize) {
     let mut mapping = memmap2::MmapMut::map_anon(bytes).unwrap();
     #[cfg(target_os = "linux")]
