@@ -15,7 +15,9 @@ use spotlane_mesh::proto::admission::AdmissionEnd;
 use spotlane_mesh::proto::link::EndReason;
 use spotlane_mesh::proto::peers::RefusedJoin;
 use spotlane_mesh::proto::zmp::{ConnectionEnd, Cut, Lane, Refusal};
-use spotlane_mesh::{Bounds, Diagnostic, LostReason, MeshClock, MeshConfig, PeerIntent, RequestError};
+use spotlane_mesh::{
+    Bounds, Diagnostic, LostReason, MeshClock, MeshConfig, PeerIntent, RequestError,
+};
 use tokio::net::TcpListener;
 
 const SECOND: Duration = Duration::from_secs(1);

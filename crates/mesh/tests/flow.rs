@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use common::raw::{RawPeer, frames_of, message};
-use common::{Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch};
+use common::{
+    Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch,
+};
 use spotlane_mesh::{
     BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
     PeerLink, PemIdentity, TlsSettings, Written,
