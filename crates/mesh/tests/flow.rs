@@ -10,7 +10,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use common::raw::{RawPeer, frames_of, message};
@@ -19,7 +19,7 @@ use common::{
 };
 use spotlane_mesh::{
     BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
-    PeerLink, PemIdentity, TlsSettings, Written,
+    PemIdentity, TlsSettings, Written,
 };
 use spotlane_types::generation::DescriptorRevision;
 use spotlane_types::id::SecurityIdentity;
@@ -480,7 +480,5 @@ async fn an_unreachable_endpoint_is_tried_again_and_holds_nothing_up() {
         }
     }
     let shutdown = a.mesh.shutdown(3600 * SECOND);
-    tokio::time::timeout(common::PATIENCE, shutdown)
-        .await
-        .unwrap();
+    tokio::time::timeout(PATIENCE, shutdown).await.unwrap();
 }
