@@ -5,6 +5,10 @@
     reason = "helpers of tests are not covered by the setting"
 )]
 #![expect(
+    clippy::disallowed_methods,
+    reason = "tests hold the handles of their tasks"
+)]
+#![expect(
     clippy::unused_async,
     reason = "handlers are async whether or not they wait"
 )]
