@@ -188,8 +188,7 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
     Lines::send(core, &route.node_rid, Record::from(bind), leaves);
 }
 
-/// SB-24: the answer to a bind or notice of another node, with the place that it came from. Whoever waits for it goes on
-/// when the session has it.
+/// SB-24: the answer to a bind or notice of another node, with the place that it came from.
 fn answered(
     core: &Core,
     bind: Option<(ActorId, BindingGeneration)>,
@@ -205,9 +204,8 @@ fn answered(
         (BindAnswer::Registered { .. }, Err(())) => BindAnswer::Unanswered,
         (answer, _) => answer,
     };
-    ended(core, reply, answer);
     core.sessions.asked().remove(&id, generation);
-    core.sessions.told.notify_waiters();
+    ended(core, reply, answer);
 }
 
 /// A bind or notice of this host has its answer.

@@ -348,11 +348,6 @@ impl Asked {
         }
     }
 
-    /// Whether the answer to a bind is still to come.
-    pub(super) fn waits_for(&self, id: &ActorId, generation: BindingGeneration) -> bool {
-        self.get(id, generation).is_some()
-    }
-
     /// Whether it is known where the answer of this tenure came from, or nobody waits for it.
     pub(super) fn knows(
         &self,

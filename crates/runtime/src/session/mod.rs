@@ -96,22 +96,6 @@ impl Sessions {
         drop(tokio::time::timeout(within, told).await);
     }
 
-    /// Waits until a bind has its answer, if it has none yet: a record about the binding may come before that answer, which
-    /// takes the other lane of the connection. Gives up after `within`.
-    async fn answered(&self, id: &ActorId, generation: BindingGeneration, within: Duration) {
-        let answered = async {
-            loop {
-                let mut told = std::pin::pin!(self.told.notified());
-                told.as_mut().enable();
-                if !self.asked().waits_for(id, generation) {
-                    return;
-                }
-                told.await;
-            }
-        };
-        drop(tokio::time::timeout(within, answered).await);
-    }
-
     fn add(&self, server: Arc<StreamServer>) {
         self.servers().push(server);
     }
