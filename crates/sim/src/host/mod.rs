@@ -182,6 +182,16 @@ pub enum HostEvent {
     Shutdown,
 }
 
+impl HostEvent {
+    /// The message that it brings.
+    fn message(&self) -> Option<MessageId> {
+        let Self::Packet { packet, .. } = self else {
+            return None;
+        };
+        packet.carries().map(|(message, _)| message)
+    }
+}
+
 /// Work that came up while an event was handled.
 #[derive(Debug)]
 enum Job {
@@ -217,6 +227,8 @@ pub struct Host {
     steps: u64,
     /// What came while it was paused.
     backlog: VecDeque<HostEvent>,
+    /// The message that came with the event in hand: if the process dies over it, the message dies too.
+    in_hand: Option<MessageId>,
     time: HostTime,
     store: RemoteStore,
     repository: Arc<HostRepository>,
@@ -270,6 +282,7 @@ impl Host {
             pause_wanted: None,
             steps: 0,
             backlog: VecDeque::new(),
+            in_hand: None,
             time,
             store,
             repository: Arc::new(repository),
@@ -311,8 +324,12 @@ impl Host {
             }
             Life::Running => {}
         }
+        self.in_hand = event.message();
         self.handle(event, shared)?;
         self.run_jobs(shared)?;
+        if self.life != Life::Dead {
+            self.in_hand = None;
+        }
         self.arm(shared);
         Ok(())
     }
@@ -585,16 +602,12 @@ impl Host {
         self.life = Life::Dead;
     }
 
-    /// Messages that had come in while it stood still, and that died with it unread.
+    /// Messages that had come in and that died with it before anybody had taken them: that of the event over which it
+    /// died, and those that came while it stood still.
     pub fn take_unread(&mut self) -> Vec<MessageId> {
         let unread = self.backlog.drain(..);
-        unread
-            .filter_map(|event| match event {
-                HostEvent::Packet { packet, .. } => packet.carries(),
-                _ => None,
-            })
-            .map(|(message, _)| message)
-            .collect()
+        let unread = unread.filter_map(|event| event.message());
+        self.in_hand.take().into_iter().chain(unread).collect()
     }
 
     /// Something happens to it after so many steps of its driver.
