@@ -63,8 +63,10 @@ impl ActorBindings for HostBindings {
 
     fn bind(&self, request: BindRequest, ticket: BindTicket) {
         let Some(core) = self.0.upgrade() else { return };
-        let session = request.session_rid.clone();
-        core.sessions.numbers().add(session, request.generation);
+        let (session, actor) = (request.session_rid.clone(), request.actor.actor_id.clone());
+        let mut numbers = core.sessions.numbers();
+        numbers.add(session, actor, request.generation);
+        drop(numbers);
         let binding = BindingTransition::Active {
             binding_generation: request.generation,
         };
@@ -212,9 +214,14 @@ fn answered(
 pub(super) fn ended(core: &Core, reply: BindReply, answer: BindAnswer) {
     match reply {
         BindReply::Bind(ticket) => {
-            if let BindAnswer::Refused(_) = answer {
-                core.sessions.numbers().remove(ticket.generation());
+            let mut numbers = core.sessions.numbers();
+            match answer {
+                BindAnswer::Registered { .. } => numbers.made(ticket.generation()),
+                BindAnswer::Refused(_) => numbers.remove(ticket.generation()),
+                // SB-27: taken back by a tombstone.
+                BindAnswer::Unanswered | BindAnswer::Unreachable => {}
             }
+            drop(numbers);
             ticket.answer(answer);
         }
         BindReply::Notice(ticket) => {
