@@ -126,7 +126,7 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
         let Some(core) = &self.core else {
             return Err(AskError::Unavailable);
         };
-        let (reply, answer) = reply::slot_here().await;
+        let (reply, answer, _) = reply::slot_here().await;
         let work = Work {
             reply,
             ..Work::one_way(item)

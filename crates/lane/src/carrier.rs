@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::engine::Shared;
@@ -64,10 +64,28 @@ pub(crate) enum Exit {
     Ticket(Arc<dyn TicketHolder>, GateTurn),
 }
 
+/// Who polls: told by the waker that a poll brings along, without anything that is "current" (EX-8, EX-154).
+///
+/// A future that a handler awaits is polled with the waker of the carrier that the handler runs in, whoever made the
+/// future and wherever its handles come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Polled(usize);
+
+impl Polled {
+    /// No carrier.
+    pub(crate) const BY_NOBODY: Self = Self(0);
+
+    pub(crate) fn by(waker: &Waker) -> Self {
+        Self(waker.data().addr())
+    }
+}
+
 /// What the body of a carrier and the worker share.
 pub(crate) struct Seat {
     mode: AtomicU8,
     worker: AtomicUsize,
+    /// Whose polls come from this carrier; see [`Polled`].
+    polled: OnceLock<Polled>,
     /// The fencing number of a suspended turn, then of the turn it resumes in (EX-7).
     fence: AtomicU64,
     /// Items handled since the worker asked.
@@ -84,6 +102,7 @@ impl Seat {
         Self {
             mode: AtomicU8::new(Mode::Empty as u8),
             worker: AtomicUsize::new(0),
+            polled: OnceLock::new(),
             fence: AtomicU64::new(0),
             items: AtomicU32::new(0),
             loaded: AtomicBool::new(false),
@@ -106,6 +125,10 @@ impl Seat {
 
     pub(crate) fn set_worker(&self, worker: usize) {
         self.worker.store(worker, Ordering::Relaxed);
+    }
+
+    pub(crate) fn polled(&self) -> Polled {
+        self.polled.get().copied().unwrap_or(Polled::BY_NOBODY)
     }
 
     pub(crate) fn fence(&self) -> u64 {
@@ -178,6 +201,7 @@ impl<B: Send + 'static> Carrier<B> {
     {
         let wakeup = Arc::new(Wakeup::new());
         let waker = Waker::from(Arc::clone(&wakeup));
+        seat.polled.get_or_init(|| Polled::by(&waker));
         Self {
             body: Box::pin(body),
             seat,

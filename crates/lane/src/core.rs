@@ -6,15 +6,14 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Waker;
 
 use tokio::sync::oneshot;
 
 pub(crate) use crate::after::{After, Junk, Schedule};
+use crate::carrier::Polled;
 use crate::engine::Shared;
 use crate::entries::Entries;
 use crate::error::{Fifo, Refusal};
-use crate::host::AnyLane;
 use crate::kind::KindInner;
 use crate::owner::Owner;
 use crate::policy::{Seal, SpotState, sealed};
@@ -88,6 +87,8 @@ pub(crate) struct Inner<O: Owner> {
     pub(crate) app: Entries<O>,
     /// The last fencing number given out (EX-7).
     pub(crate) turns: u64,
+    /// Where the turn runs that holds the gate, or of a bound lane the claim.
+    pub(crate) polled: Polled,
     pub(crate) ext: Option<Box<Ext<O>>>,
     pub(crate) owner: Option<O>,
     pub(crate) policy: <O::Policy as sealed::Policy>::State,
@@ -132,6 +133,11 @@ impl<O: Owner> Inner<O> {
     pub(crate) fn seal_requested(&mut self) -> bool {
         self.spot()
             .is_some_and(|spot| matches!(spot.seal, Seal::Requested(_)))
+    }
+
+    /// EX-154: whether the turn that runs here is the one that polls, so that waiting for this lane would never end.
+    pub(crate) fn is_run_by(&self, polled: Polled) -> bool {
+        self.run == Run::Running && self.polled == polled && polled != Polled::BY_NOBODY
     }
 
     /// Whether the driver may take application work without asking here at every turn boundary.
@@ -405,6 +411,7 @@ impl<O: Owner> Core<O> {
                 ledger: Ledger::default(),
                 app: Entries::new(),
                 turns: 0,
+                polled: Polled::BY_NOBODY,
                 ext: None,
                 owner: Some(owner),
                 policy: Default::default(),
@@ -459,10 +466,19 @@ impl<O: Owner> Core<O> {
         reason = "the item goes from the caller's registers into the FIFO"
     )]
     pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
+        self.submit_locked(self.inner.lock(), work)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
+    fn submit_locked(
+        self: &Arc<Self>,
+        inner: MutexGuard<'_, Inner<O>>,
+        work: Work<O>,
+    ) -> Result<(), (Refusal, Work<O>)> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
         let charge = work.payload_bytes.saturating_add(fixed);
-        let inner = self.inner.lock();
         if inner.admission != Admission::Open
             || !inner.ledger.fits(limits.application, fixed, charge)
         {
@@ -470,6 +486,23 @@ impl<O: Owner> Core<O> {
         }
         self.append(inner, work);
         Ok(())
+    }
+
+    /// As [`Core::submit`] of work whose answer `asker` waits for; its own turn is refused before anything is submitted
+    /// (EX-35).
+    #[inline]
+    pub(crate) fn submit_asked(
+        self: &Arc<Self>,
+        asker: Polled,
+        work: Work<O>,
+    ) -> Result<(), (AskRefusal, Work<O>)> {
+        let inner = self.inner.lock();
+        if inner.is_run_by(asker) {
+            drop(inner);
+            return Err((AskRefusal::OwnTurn, work));
+        }
+        let submitted = self.submit_locked(inner, work);
+        submitted.map_err(|(reason, work)| (AskRefusal::Fifo(reason), work))
     }
 
     /// Steps 4 to 6 of EX-95, and waking outside of the span.
@@ -668,100 +701,19 @@ impl<O: Owner> Core<O> {
     }
 }
 
+/// Why a call did not get into the FIFO at once.
+pub(crate) enum AskRefusal {
+    /// The caller is polled by the turn that it would wait for.
+    OwnTurn,
+    Fifo(Refusal),
+}
+
 /// Who brings lifecycle work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Normal,
     /// The owner of a backlog whose dispatch is not open yet (EX-208).
     Backlog,
-}
-
-impl<O: Owner> AnyLane for Core<O> {
-    // EX-180: the end of an object is state of every lane and of no policy.
-    fn close(&self) -> Result<(), Refusal> {
-        let mut after = After::<O>::default();
-        let reason = self.end_reason();
-        let mut inner = self.inner.lock();
-        if inner.admission == Admission::Held {
-            return Err(Refusal::Sealed);
-        }
-        let mut requester = None;
-        if inner.admission != Admission::Ended {
-            // What waits for room was not accepted and ends here; what was accepted goes on (EX-74).
-            inner.end_waiters(&reason, &mut after);
-            inner.admission = Admission::Closed;
-            requester = inner.withdraw_seal();
-        }
-        inner.check_quiet(&mut after);
-        drop(inner);
-        drop(requester);
-        let After { wakers, quiet, .. } = after;
-        for quiet in quiet {
-            let _nobody_waits = quiet.send(());
-        }
-        wakers.into_iter().for_each(Waker::wake);
-        Ok(())
-    }
-
-    fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>> {
-        let mut inner = self.inner.lock();
-        if inner.is_quiet() {
-            return None;
-        }
-        let (sender, receiver) = oneshot::channel();
-        inner.ext().quiet.push(sender);
-        Some(receiver)
-    }
-
-    fn abort(self: Arc<Self>) {
-        let mut after = After::default();
-        let reason = self.end_reason();
-        let mut inner = self.inner.lock();
-        inner.end_waiters(&reason, &mut after);
-        inner.admission = Admission::Ended;
-        let requester = inner.withdraw_seal();
-        if let Some(spot) = inner.spot() {
-            let carriers = std::mem::take(&mut spot.suspended);
-            spot.suspended_len = 0;
-            after
-                .junk
-                .push(Junk::Carriers(carriers.into_values().collect()));
-        }
-        after
-            .junk
-            .push(Junk::Entries(std::mem::take(&mut inner.app)));
-        if inner.run != Run::Running || inner.bound == Bound::Shared {
-            inner.run = Run::Stopped;
-            after.junk.extend(inner.owner.take().map(Junk::Owner));
-            if let Some(mut ext) = inner.ext.take() {
-                after.quiet.append(&mut ext.quiet);
-                after.junk.push(Junk::Ext(ext));
-            }
-        } else if let Some(ext) = inner.ext.as_mut() {
-            // A turn on a worker is stopped by its driver at the boundary, with what it has in hand.
-            after
-                .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle).into()));
-            after
-                .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.hold).into()));
-        }
-        self.signal(ATTENTION);
-        drop(inner);
-        drop(requester);
-        after.run(&self);
-    }
-}
-
-impl<O: Owner> Core<O> {
-    /// The turn that held the gate is gone with its carrier.
-    pub(crate) fn lost(self: &Arc<Self>) {
-        {
-            let mut inner = self.inner.lock();
-            inner.run = Run::Stopped;
-        }
-        Arc::clone(self).abort();
-    }
 }
 
 impl<O: Owner> Drop for Core<O> {

@@ -1,11 +1,14 @@
 //! The handle of a lane: everything that may be asked of it from outside a turn.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use crate::core::{Core, Line};
-use crate::error::{AskError, Refusal, Refused};
+use crate::carrier::Polled;
+use crate::core::{AskRefusal, Core, Line};
+use crate::error::{AskError, InvalidOperation, Refusal, Refused};
 use crate::host::AnyLane;
 use crate::jobs::JobSource;
 use crate::owner::Owner;
@@ -252,19 +255,24 @@ impl<O: Owner> Lane<O> {
     /// Submits one application item and waits for what its handler answers (EX-261).
     ///
     /// # Errors
-    /// Exactly one outcome: the reply or an [`AskError`] (EX-269).
+    /// Exactly one outcome: the reply or an [`AskError`] (EX-269). A handler that waits for its own lane is told at
+    /// once, although this handle knows nothing of its turn (EX-154); what has the gate in another way, such as the Spot
+    /// around a member, is seen by [`Turn::ask`] only.
     ///
     /// # Cancel safety
     /// Dropped before the item was accepted, it never runs. Dropped while it is queued, it ends without
     /// its handler. Dropped later, only the wait ends (EX-301, EX-304).
     #[inline]
     pub async fn ask(&self, item: O::Item) -> Result<O::Reply, AskError> {
-        let (reply, mut answer) = reply::slot_here().await;
+        let (reply, mut answer, asker) = reply::slot_here().await;
         let work = Work {
             reply,
             ..Work::one_way(item)
         };
-        if let Err((reason, work)) = self.core.submit(work) {
+        if let Err((refusal, work)) = self.core.submit_asked(asker, work) {
+            let AskRefusal::Fifo(reason) = refusal else {
+                return Err(self.own_turn());
+            };
             submit::wait(&self.core, reason, work, Wanted::Application)
                 .await
                 .map_err(|refused| AskError::Refused(refused.reason))?;
@@ -281,7 +289,10 @@ impl<O: Owner> Lane<O> {
     /// # Cancel safety
     /// As [`Lane::ask`].
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
-        let (reply, mut answer) = reply::slot_here().await;
+        let (reply, mut answer, asker) = reply::slot_here().await;
+        if self.core.inner.lock().is_run_by(asker) {
+            return Err(self.own_turn());
+        }
         let work = Work {
             reply,
             ..Work::one_way(item)
@@ -308,6 +319,28 @@ impl<O: Owner> Lane<O> {
             Ok(outcome) => outcome,
             Err(_) => Err(AskError::DeadlineExceeded),
         }
+    }
+
+    fn own_turn(&self) -> AskError {
+        AskError::InvalidOperation(if self.core.is_spot() {
+            InvalidOperation::OwnGate
+        } else {
+            InvalidOperation::OwnClaim
+        })
+    }
+
+    /// Whether the caller runs in the turn of this lane, by the waker it is polled with: whoever then waits for
+    /// the lane waits for itself (EX-154). Work that a handler started elsewhere is not part of its turn (EX-366), and
+    /// what a handler polls with a waker of its own is not recognized.
+    ///
+    /// # Cancel safety
+    /// It changes nothing and never waits.
+    pub async fn runs_caller(&self) -> bool {
+        poll_fn(|cx| {
+            let polled = Polled::by(cx.waker());
+            Poll::Ready(self.core.inner.lock().is_run_by(polled))
+        })
+        .await
     }
 
     async fn answer(
@@ -344,7 +377,8 @@ impl<O: Owner> Lane<O> {
         self.core.close()
     }
 
-    /// Completes when nothing is queued, running, parked or suspended (EX-74).
+    /// Completes when nothing is queued, running, parked or suspended (EX-74): never in a turn of this lane, see
+    /// [`Lane::runs_caller`].
     ///
     /// # Cancel safety
     /// Dropping it changes nothing.

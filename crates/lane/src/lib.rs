@@ -46,6 +46,7 @@ mod coordinator;
 mod core;
 mod desk;
 mod drive;
+mod end;
 mod engine;
 mod entries;
 mod error;

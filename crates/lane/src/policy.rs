@@ -187,8 +187,8 @@ impl WaitsUnder<ActorDelivery> for Yielding {}
     reason = "sealed: the state of a policy is the engine's alone"
 )]
 pub struct SpotState {
-    /// EX-173: the suspended turns of the gate by fencing number. In at Yield, out when the resumed
-    /// turn ended or its operation was ended without one.
+    /// EX-173: the suspended turns of the gate by fencing number. In at Yield, out when the turn goes on
+    /// or ends without going on.
     pub(crate) suspended: BTreeMap<u64, Box<dyn AnyCarrier>>,
     /// How many turns of the gate are suspended, those included whose operation is being polled and
     /// whose carrier is therefore not in the map.

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crate::carrier::Polled;
 use crate::sync::Mutex;
 
 enum State<T> {
@@ -40,9 +41,13 @@ fn slot<T>(waker: Waker) -> (Reply<T>, Answer<T>) {
     (reply, answer)
 }
 
-/// As [`slot`], with the waker of the poll that makes it.
-pub(crate) async fn slot_here<T>() -> (Reply<T>, Answer<T>) {
-    poll_fn(|cx| Poll::Ready(slot(cx.waker().clone()))).await
+/// As [`slot`], with the waker of the poll that makes it, and whose poll that is.
+pub(crate) async fn slot_here<T>() -> (Reply<T>, Answer<T>, Polled) {
+    poll_fn(|cx| {
+        let (reply, answer) = slot(cx.waker().clone());
+        Poll::Ready((reply, answer, Polled::by(cx.waker())))
+    })
+    .await
 }
 
 impl<T> Reply<T> {

@@ -107,13 +107,13 @@ impl<O: Owner<Policy = Spot>> Drop for Request<O> {
             return;
         }
         let mut inner = self.core.inner.lock();
-        match inner.policy.seal {
-            Seal::Requested(_) => inner.policy.seal = Seal::Open,
-            Seal::Sealed => {
-                drop(inner);
-                reopen(&self.core, None, None);
-            }
-            Seal::Open | Seal::Moved => {}
+        let requester = inner.withdraw_seal();
+        let sealed = matches!(inner.policy.seal, Seal::Sealed);
+        drop(inner);
+        // It could wake somebody, so it goes with no lock held (EX-360).
+        drop(requester);
+        if sealed {
+            reopen(&self.core, None, None);
         }
     }
 }

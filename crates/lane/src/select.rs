@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::carrier::{Exit, Mode};
+use crate::carrier::{Exit, Mode, Polled};
 use crate::core::{
     ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
 };
@@ -42,6 +42,7 @@ impl<O: Owner> Core<O> {
             }
         }
         inner.run = Run::Running;
+        inner.polled = turn.seat.polled();
         inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
         turn.owner = inner.owner.take();
         turn.number = inner.turns;
@@ -266,6 +267,7 @@ impl<O: Owner> Core<O> {
         inner.turns += 1;
         let fence = inner.turns;
         inner.ext().slice_start = Some(slice_start);
+        inner.polled = Polled::BY_NOBODY;
         let exit = match entry {
             Entry::Ticket(ticket) => {
                 let (gate, fifo) = (Arc::<Self>::clone(self), ticket.fifo);
@@ -279,6 +281,7 @@ impl<O: Owner> Core<O> {
                     Some(carrier)
                 });
                 carrier.map(|carrier| {
+                    inner.polled = carrier.seat().polled();
                     carrier.seat().set_fence(fence);
                     carrier.seat().set_mode(Mode::Granted);
                     Exit::Poll(carrier)
@@ -333,6 +336,11 @@ impl<O: Owner> Core<O> {
         }
         drop(inner);
         after.run(self);
+    }
+
+    /// EX-38: what a turn waits for without its gate may well be behind it.
+    pub(crate) fn set_polled(&self, polled: Polled) {
+        self.inner.lock().polled = polled;
     }
 
     /// A resumed turn takes its owner again. Its gate has been given to it.

@@ -96,7 +96,7 @@ struct Registration {
     armed: Option<Monotonic>,
     /// EX-243: no tick is queued and no callback starts from here on.
     admit_until: Option<Monotonic>,
-    /// EX-232: bumped when the tick that is queued must not run.
+    /// EX-232: a tick that is queued does not run any more.
     cancelled: Cancelled,
     /// EX-242: the tick is due and an [`InLine`] stands for it in the line of its lane.
     in_line: bool,

@@ -28,6 +28,7 @@ impl<O: Owner> Core<O> {
         };
         turn.owner = inner.owner.take();
         inner.run = Run::Running;
+        inner.polled = turn.seat.polled();
         let kind = match fifo {
             Fifo::Application => TurnKind::Application,
             Fifo::Lifecycle => TurnKind::Lifecycle,

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::carrier::{Mode, Seat};
+use crate::carrier::{Mode, Polled, Seat};
 use crate::core::Core;
 use crate::drive::Pick;
 use crate::entries::Entries;
@@ -258,8 +258,15 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
 
     async fn wait_without_gate<F: Future>(&mut self, operation: F) -> F::Output {
         let mut operation = pin!(operation);
+        let keeps_claim = self.gate.is_some() || !self.core.is_spot();
+        if !keeps_claim {
+            self.core.set_polled(Polled::BY_NOBODY);
+        }
         let first = poll_fn(|cx| Poll::Ready(operation.as_mut().poll(cx))).await;
         if let Poll::Ready(value) = first {
+            if !keeps_claim {
+                self.core.set_polled(self.seat.polled());
+            }
             return value;
         }
         self.give_up_gate();

@@ -278,11 +278,22 @@ async fn in_time<T>(
 fn must_not_wait_for_itself(caller: &Caller, id: &ActorId) -> Result<(), Error> {
     match caller {
         Caller::Actor(unit, turn) if turn.is_running() && unit.id() == id => {
-            Err(Error::invalid("an actor cannot wait for its own answer"))
+            Err(Error::invalid(OWN_ANSWER))
         }
         Caller::Actor(..) | Caller::Handle => Ok(()),
     }
 }
+
+/// EX-154: as [`must_not_wait_for_itself`] for a handle of the host, which knows no turn: one that was moved into a handler
+/// of this Actor is told by the waker it is polled with.
+pub(crate) async fn must_not_run_the_caller(live: &Live, what: &'static str) -> Result<(), Error> {
+    if live.lane.runs_caller().await {
+        return Err(Error::invalid(what));
+    }
+    Ok(())
+}
+
+const OWN_ANSWER: &str = "an actor cannot wait for its own answer";
 
 async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Deadline) -> Outcome {
     must_not_wait_for_itself(caller, &parts.id)?;
@@ -308,6 +319,7 @@ async fn request(core: &Arc<Core>, caller: &Caller, parts: Parts, deadline: &Dea
                 return remote::request(core, caller, *tenure, name, payload, deadline).await;
             }
         };
+        must_not_run_the_caller(&live, OWN_ANSWER).await?;
         let (sender, answer) = oneshot::channel();
         let message = local(caller, &name, payload, ReplyTo::local(sender));
         match enter(core, caller, &live, message, deadline).await {
@@ -352,6 +364,7 @@ async fn request_now(
             }
         }
         Some(Place::Here(live)) => {
+            must_not_run_the_caller(&live, OWN_ANSWER).await?;
             let (sender, answer) = oneshot::channel();
             let message = local(caller, &name, payload, ReplyTo::local(sender));
             match enter_now(core, &live, message) {

@@ -10,6 +10,7 @@ use spotlane_wire::Record;
 use spotlane_wire::command::membership::ActorDestroy;
 
 use crate::actor::ActorRef;
+use crate::calls::must_not_run_the_caller;
 use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
@@ -68,6 +69,7 @@ pub(crate) async fn here(
     generation: ObjectGeneration,
 ) -> Result<bool, Error> {
     must_be(live.unit.reference.generation, generation)?;
+    must_not_run_the_caller(&live, "an actor cannot wait for its own end").await?;
     if !live.begin_end() {
         return Err(Error::unavailable("the actor is being moved or destroyed"));
     }

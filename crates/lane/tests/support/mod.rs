@@ -16,6 +16,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -73,6 +74,9 @@ pub(crate) type Release = oneshot::Sender<()>;
 pub(crate) type SpotLane = Lane<Scripted<Spot>>;
 pub(crate) type ActorLane = Lane<Scripted<ActorDelivery>>;
 
+/// A call that knows no turn.
+pub(crate) type Outside = Pin<Box<dyn Future<Output = Result<Said, AskError>> + Send>>;
+
 /// What a handler does.
 pub(crate) enum Step {
     Note(&'static str),
@@ -96,6 +100,9 @@ pub(crate) enum Step {
     YieldAskSpot(&'static str, SpotLane),
     TellSpot(&'static str, SpotLane, &'static str),
     TellActor(&'static str, ActorLane, &'static str),
+    /// Awaits a call that was made with a handle from outside of the turn.
+    Outside(&'static str, Outside),
+    YieldOutside(&'static str, Outside),
     /// Holds the barrier it runs for until it is released.
     HoldBarrier(&'static str, oneshot::Receiver<()>),
     /// Yields and gives up the wait before it is over, then touches its state.
@@ -256,6 +263,15 @@ where
             Step::TellActor(name, actor, text) => {
                 actor.enqueue(Step::Note(text)).unwrap();
                 log.note(name);
+                name
+            }
+            Step::Outside(name, call) => {
+                log.note(format!("{name}:{}", verdict(&call.await)));
+                name
+            }
+            Step::YieldOutside(name, call) => {
+                let outcome = turn.yield_for(call).await.map_err(HandlerError::new)?;
+                log.note(format!("{name}:{}", verdict(&outcome)));
                 name
             }
             Step::HoldBarrier(name, release) => {

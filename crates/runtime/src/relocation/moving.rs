@@ -20,6 +20,7 @@ use spotlane_wire::relocation::RelocationObject;
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::{rows, source};
+use crate::calls::must_not_run_the_caller;
 use crate::clock::Deadline;
 use crate::core::{Core, actor_key};
 use crate::error::{Error, ErrorKind};
@@ -110,6 +111,7 @@ async fn begin(
     if *target == core.identity.rid {
         return Ok(None);
     }
+    must_not_run_the_caller(&live, "an actor cannot wait for its own move").await?;
     let candidate = candidate(core, &live, target, version, &deadline).await?;
     // RL-140: one at a time; RL-148: a Join that came first goes first.
     let left = deadline.left().unwrap_or_default();

@@ -91,6 +91,24 @@ impl Counter {
             .await
     }
 
+    /// Waits for itself, by way of the host, whose handles know no turn.
+    async fn outside(&mut self, context: &mut Context, what: String) -> Result<String, Error> {
+        let (host, id) = (context.host(), context.id().to_string());
+        match &what[..] {
+            "ask" => host.actor(id).request("log", ()).reply().await,
+            "destroy" => {
+                let destroyed = host.actors().destroy(context.actor_ref()).await;
+                destroyed.map(|done| done.to_string())
+            }
+            node => {
+                let mut nodes = host.nodes().into_iter().map(|known| known.node);
+                let target = nodes.find(|known| known.as_bytes() == node.as_bytes());
+                let target = target.ok_or_else(|| Error::rejected("no such node"))?;
+                host.relocate(id, &target).await.map(|()| String::new())
+            }
+        }
+    }
+
     async fn start(&mut self, context: &mut Context, (): ()) -> Result<(), Error> {
         context.start_timer("tick", Every::new(Duration::from_millis(5)))
     }
@@ -119,6 +137,7 @@ impl Actor for Counter {
             .request("explode", Self::explode)
             .request("wait", Self::wait)
             .request("ask", Self::ask)
+            .request("outside", Self::outside)
             .request("start", Self::start)
             .request("stop", Self::stop)
             .send("note", Self::note)

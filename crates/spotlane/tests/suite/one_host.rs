@@ -139,6 +139,20 @@ async fn an_actor_asks_another_but_not_itself() {
     assert_eq!(itself.kind(), ErrorKind::InvalidOperation);
 }
 
+/// EX-37, EX-154: a handle of the host that was moved into a handler does not wait for that handler: neither for an answer
+/// nor for the end of the Actor. It is told at once and nothing has happened.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handle_of_the_host_does_not_wait_for_its_own_turn() {
+    let (host, _) = host("a", &Stores::new()).await;
+    host.actors().create::<Counter>("c").await.unwrap();
+    for what in ["ask", "destroy"] {
+        let refused = host.actor("c").request("outside", what).await.unwrap_err();
+        // A wait would have ended as `DeadlineExceeded`.
+        assert_eq!(refused.kind(), ErrorKind::InvalidOperation, "{what}");
+    }
+    assert_eq!(add(&host, "c", 1).await.unwrap(), "1");
+}
+
 /// EX-230, EX-232, EX-234: a timer fires in order until it is cancelled.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timer_fires_until_it_is_cancelled() {

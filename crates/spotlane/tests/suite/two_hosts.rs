@@ -56,6 +56,19 @@ async fn an_actor_is_created_and_asked_on_another_node() {
     assert_eq!(b.actors().find("c").await.unwrap(), Some(actor));
 }
 
+/// EX-154: a handler that moves its own Actor and waits for that would wait for its own end; it is told at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_does_not_wait_for_its_own_move() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    let b = bystander("b", &stores).await;
+    connect(&[&a, &b]).await;
+    a.actors().create::<Counter>("c").await.unwrap();
+    let refused = b.actor("c").request("outside", "b").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
+    assert_eq!(text(&b, "c", "place").await.unwrap(), "a");
+}
+
 /// RL-85: refusals and failures of a creation on another node are told apart, and nothing stays behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_on_another_node_may_be_refused() {
