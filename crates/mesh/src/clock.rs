@@ -60,7 +60,12 @@ impl MeshClock {
 
     fn at(&self, instant: Instant) -> Monotonic {
         let passed = instant.saturating_duration_since(self.inner.origin);
-        let ahead = Duration::from_nanos(self.inner.ahead_nanos.load(Ordering::Relaxed));
+        let ahead = self.inner.ahead_nanos.load(Ordering::Relaxed);
+        if self.inner.speed == 1 && ahead == 0 {
+            // Each request comes here, and no clock but that of a test needs more.
+            return Monotonic::from_origin(passed);
+        }
+        let ahead = Duration::from_nanos(ahead);
         Monotonic::from_origin(
             passed
                 .saturating_mul(self.inner.speed)

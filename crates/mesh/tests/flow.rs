@@ -8,16 +8,18 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use common::raw::{RawPeer, frames_of, message};
-use common::{Node, body, echoing, identity, node_request, node_send, payload, rid, start, watch};
+use common::{
+    Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch,
+};
 use spotlane_mesh::{
     BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
-    PeerLink, PemIdentity, TlsSettings, Written,
+    PemIdentity, TlsSettings, Written,
 };
 use spotlane_types::generation::DescriptorRevision;
 use spotlane_types::id::SecurityIdentity;
@@ -82,36 +84,31 @@ fn transfer_bytes() -> usize {
 
 const CHUNK: usize = 256 * 1024;
 
-/// How many chunk times a request may take longer while a transfer runs: half of them, and nine of ten. Half wait
-/// for the chunk that is being written and little more. The others meet a system that lets somebody else run, and
-/// find chunks in the buffers of the sockets; they wait less than behind the 64 chunks of the budget, where one
-/// queue for all would put them.
-const CHUNK_TIMES_MAX: [f64; 2] = [6.0, 64.0];
-
-/// The times of requests with 64 bytes, one after the other until `done`, in order of length.
-async fn times(link: &PeerLink, mut done: impl FnMut(usize) -> bool) -> Vec<Duration> {
-    let mut times = Vec::new();
-    while !done(times.len()) {
-        let start = Instant::now();
-        let request = node_request(1, vec![1; 64]);
-        let reply = link.request(request, 30 * SECOND).await.unwrap();
-        assert!(reply.payload.is_some());
-        times.push(start.elapsed());
-    }
-    times.sort_unstable();
-    times
-}
+/// The chunks of the budget: behind so many a request would wait if there were one queue for all.
+const CHUNKS_IN_FLIGHT: usize = 64;
+/// So many requests have to get through beside a transfer...
+const REQUESTS_MIN: usize = 21;
+/// ...of this length at most, in which one queue for all would let one less through.
+const CHUNKS_MAX: usize = (REQUESTS_MIN - 1) * CHUNKS_IN_FLIGHT;
+/// How many chunks may arrive while a request is on its way: half of the requests, and nine of ten. They find
+/// chunks in the buffers of the sockets and the one that is being written, and none of the queue.
+///
+/// Counted and not timed, since a system that lets somebody else run stops the chunks as well.
+const CHUNKS_BEFORE_MAX: [u64; 2] = [6, CHUNKS_IN_FLIGHT as u64];
 
 /// RL-131, RL-132, TR-38: small requests pass between the chunks of a transfer on the same connection and
-/// wait for a few chunks at most, in units of the time that a chunk really takes; the chunks arrive whole
-/// and in order, and never more than the budget is in flight.
+/// wait for a few chunks at most; the chunks arrive whole and in order, and never more than the budget is in
+/// flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_pass_between_the_chunks_of_a_transfer() {
-    let chunks = transfer_bytes() / CHUNK;
+    let chunks_min = transfer_bytes() / CHUNK;
     let seen = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&seen);
+    // The chunks that were there before the last request.
+    let before = Arc::new(AtomicU64::new(0));
+    let (count, at_request) = (Arc::clone(&seen), Arc::clone(&before));
     let host: common::Answer = Box::new(move |mut received| {
         if let Some(reply) = received.reply.take() {
+            at_request.store(count.load(Ordering::SeqCst), Ordering::SeqCst);
             reply.answer(common::echo(&received.record)).ok();
         } else {
             let number = count.fetch_add(1, Ordering::SeqCst);
@@ -122,44 +119,55 @@ async fn requests_pass_between_the_chunks_of_a_transfer() {
     let a = Node::alone("a", host).await;
     let b = Node::dialling("b", &a, watch()).await;
     let link = b.admitted("a").await;
-    let idle = times(&link, |count| count == 200).await;
     let bulk = link.clone();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let answered = Arc::clone(&requests);
     let transfer = tokio::spawn(async move {
-        let start = Instant::now();
         let mut last = None;
-        for number in 0..chunks {
-            let mut bytes = u64::try_from(number).unwrap().to_be_bytes().to_vec();
+        let mut chunks = 0;
+        // A loaded machine may need a longer transfer to have as many requests beside it.
+        while chunks < chunks_min
+            || (chunks < CHUNKS_MAX && answered.load(Ordering::SeqCst) < REQUESTS_MIN)
+        {
+            let mut bytes = u64::try_from(chunks).unwrap().to_be_bytes().to_vec();
             bytes.resize(CHUNK, 7);
             last = Some(bulk.send_bulk(node_send(bytes)).await.unwrap());
             assert!(bulk.bulk_in_flight() <= 16 * 1024 * 1024);
+            chunks += 1;
         }
-        (last.unwrap().await, start.elapsed())
+        (last.unwrap().await, chunks)
     });
-    let busy = times(&link, |_| transfer.is_finished()).await;
-    let (written, took) = transfer.await.unwrap();
+    let mut waits = Vec::new();
+    while !transfer.is_finished() {
+        let sent_at = seen.load(Ordering::SeqCst);
+        let request = node_request(1, vec![1; 64]);
+        let reply = link.request(request, 30 * SECOND).await.unwrap();
+        assert!(reply.payload.is_some());
+        waits.push(before.load(Ordering::SeqCst) - sent_at);
+        requests.fetch_add(1, Ordering::SeqCst);
+    }
+    let (written, chunks) = transfer.await.unwrap();
     assert_eq!(written, Written::Taken);
-    // With everything in one queue it would be one for each 16 MiB, 4 in all.
-    assert!(busy.len() > 20, "{}", busy.len());
-    let chunk = took.as_secs_f64() / f64::from(u32::try_from(chunks).unwrap());
-    let idle = idle[idle.len() / 2];
-    for (part, max) in [5, 9].into_iter().zip(CHUNK_TIMES_MAX) {
-        let time = busy[busy.len() * part / 10];
-        let added = time.saturating_sub(idle).as_secs_f64() / chunk;
+    // With everything in one queue it would be one for each 64 chunks.
+    assert!(waits.len() >= REQUESTS_MIN, "{} of {chunks}", waits.len());
+    waits.sort_unstable();
+    for (part, max) in [5, 9].into_iter().zip(CHUNKS_BEFORE_MAX) {
+        let wait = waits[waits.len() * part / 10];
         println!(
-            "{part} of 10 requests: up to {added:.1} chunk times of {:.0} us",
-            chunk * 1e6
+            "{part} of 10 of {} requests: behind {wait} of {chunks} chunks",
+            waits.len()
         );
-        assert!(
-            added <= max,
-            "{added} chunk times, {idle:?} idle, {time:?} busy"
-        );
+        assert!(wait <= max, "{waits:?}");
     }
     link.request(node_request(2, "behind"), 10 * SECOND)
         .await
         .unwrap();
-    while seen.load(Ordering::SeqCst) < u64::try_from(chunks).unwrap() {
-        tokio::task::yield_now().await;
-    }
+    let all = async {
+        while seen.load(Ordering::SeqCst) < u64::try_from(chunks).unwrap() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap();
     assert_eq!((link.bulk_in_flight(), b.mesh.bulk_in_flight()), (0, 0));
 }
 
@@ -472,7 +480,5 @@ async fn an_unreachable_endpoint_is_tried_again_and_holds_nothing_up() {
         }
     }
     let shutdown = a.mesh.shutdown(3600 * SECOND);
-    tokio::time::timeout(common::PATIENCE, shutdown)
-        .await
-        .unwrap();
+    tokio::time::timeout(PATIENCE, shutdown).await.unwrap();
 }

@@ -2,7 +2,8 @@
 
 use core::num::NonZeroU64;
 
-use spotlane_wire::{FrameBuffer, Record};
+use spotlane_wire::command::reply::Reply;
+use spotlane_wire::{FrameBuffer, Record, encode_command};
 
 use super::class::{Class, class_of};
 use super::effect::NotSubmitted;
@@ -65,11 +66,14 @@ impl Gate {
     pub fn one_way(
         self,
         record: &Record,
-        buffer: &mut GateBuffer,
+        GateBuffer(frames): &mut GateBuffer,
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
         match class_of(record) {
-            Class::OneWay | Class::Relocation => self.write(Envelope::Plain, record, buffer, sink),
+            Class::OneWay | Class::Relocation => {
+                record.encode(frames).map_err(NotSubmitted::Encode)?;
+                self.write(Envelope::Plain, frames, sink)
+            }
             class @ (Class::Request | Class::Reply | Class::Admission | Class::Liveness) => {
                 Err(NotSubmitted::Misused(class))
             }
@@ -83,28 +87,20 @@ impl Gate {
     pub fn reply(
         self,
         sequence: Sequence,
-        reply: &Record,
-        buffer: &mut GateBuffer,
+        reply: &Reply,
+        GateBuffer(frames): &mut GateBuffer,
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
-        match class_of(reply) {
-            Class::Reply => self.write(Envelope::Reply(sequence), reply, buffer, sink),
-            class @ (Class::OneWay
-            | Class::Relocation
-            | Class::Request
-            | Class::Admission
-            | Class::Liveness) => Err(NotSubmitted::Misused(class)),
-        }
+        encode_command(reply, frames).map_err(NotSubmitted::Encode)?;
+        self.write(Envelope::Reply(sequence), frames, sink)
     }
 
     fn write(
         self,
         envelope: Envelope,
-        record: &Record,
-        GateBuffer(frames): &mut GateBuffer,
+        frames: &mut FrameBuffer,
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
-        record.encode(frames).map_err(NotSubmitted::Encode)?;
         let size = size_of(self.edition, envelope, frames);
         let bytes = size.body_bytes;
         match self.limit.map(NonZeroU64::get) {

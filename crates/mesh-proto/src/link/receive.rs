@@ -90,17 +90,15 @@ const fn is_ordinary(record: &Record, sequence: Option<Sequence>) -> bool {
     }
 }
 
-/// As [`reply_outcome`], for a reply that lies in a buffer as a whole.
+/// As [`reply_outcome`], for a reply that lies in a buffer as a whole; `None` for a broken one.
 #[inline]
-pub fn reply_outcome_whole(request: &Request, whole: &Whole, buffer: &Bytes) -> Outcome {
+pub fn reply_whole(request: &Request, whole: &Whole, buffer: &Bytes) -> Option<Reply> {
     let decode = |frames: &[FrameSlice<'_>]| {
         spotlane_wire::decode_command_slices::<Reply>(frames, request.kind)
     };
     match whole.with_frames(buffer, decode) {
-        Some(Ok(reply)) if reply.correlation == request.correlation => {
-            Outcome::Reply(Box::new(reply))
-        }
-        _ => Outcome::BrokenReply,
+        Some(Ok(reply)) if reply.correlation == request.correlation => Some(reply),
+        _ => None,
     }
 }
 

@@ -95,6 +95,14 @@ impl<T> Window<T> {
         }
     }
 
+    /// As [`Self::get`], for a value that is changed where it is.
+    pub fn get_mut(&mut self, sequence: Sequence) -> Option<&mut T> {
+        match self.place(sequence) {
+            Some(place) => self.row.get_mut(place)?.as_mut(),
+            None => self.old.get_mut(&sequence),
+        }
+    }
+
     /// Takes the value of a sequence out.
     pub fn take(&mut self, sequence: Sequence) -> Option<T> {
         let value = match self.place(sequence) {

@@ -2,15 +2,17 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{
-    LinkEvent, Outcome, ordinary, ordinary_whole, reply_outcome, reply_outcome_whole,
+    LinkEvent, Outcome, ordinary, ordinary_whole, reply_outcome, reply_whole,
 };
 use spotlane_mesh_proto::pending::{Request, Unmatched};
 use spotlane_mesh_proto::zmp::{
@@ -20,11 +22,11 @@ use spotlane_types::id::Endpoint;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::Record;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 use super::LinkCore;
 use super::inbox::{Item, Offered};
 use super::turn::Turn;
+use super::waiting::End;
 use crate::config::Scheme;
 use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
 use crate::out::BURST_MESSAGES;
@@ -32,8 +34,9 @@ use crate::stream::{Incoming, Stream};
 
 /// The least room to read into.
 const READ_BYTES_MIN: usize = 32 * 1024;
-/// The usual room to read into; the answers to what fits in are written in one call, too.
-const READ_BYTES: usize = 112 * 1024;
+/// The usual room to read into. Two segments that a peer writes together fit in with a last message of some
+/// KiB each, so that none of their messages is cut.
+const READ_BYTES: usize = 124 * 1024;
 /// From this size on the rest of a body is read to where it belongs.
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
@@ -108,10 +111,13 @@ impl LinkCore {
             connection,
             incoming,
             after_body: false,
+            spare: BytesMut::new(),
             quiet_until: Monotonic::ORIGIN,
             turn: Turn::default(),
             effects: Vec::new(),
             ended: Vec::new(),
+            ends: Vec::new(),
+            woken: Vec::new(),
         };
         // Both end with the socket: its close wakes either of them.
         tokio::join!(self.lane(lane).run(stream), reader.run());
@@ -127,14 +133,19 @@ struct Reader {
     incoming: Incoming,
     /// The last read was of a large body.
     after_body: bool,
+    /// What was read into before the present one.
+    spare: BytesMut,
     quiet_until: Monotonic,
     turn: Turn,
     effects: Vec<ConnectionEffect>,
+    /// Memory of what happens to the replies of one read.
     ended: Vec<Ended>,
+    ends: Vec<(Sequence, End)>,
+    woken: Vec<Waker>,
 }
 
-/// A request whose reply came, who waits for it, and the reply.
-type Ended = ((Request, oneshot::Sender<Outcome>), Whole);
+/// A request whose reply came, its sequence, and the reply.
+type Ended = (Request, Sequence, Whole);
 
 impl Reader {
     async fn run(mut self) {
@@ -144,6 +155,10 @@ impl Reader {
             let (read, waited) = waited(self.read(&mut buffer)).await;
             if waited {
                 self.turn = Turn::default();
+                if matches!(&read, Some(Ok(count)) if *count < HEAD_BYTES) {
+                    // With little to read, one piece of memory is enough.
+                    self.spare = BytesMut::new();
+                }
             } else if self.turn.is_over() {
                 self.turn.end().await;
             }
@@ -201,11 +216,11 @@ impl Reader {
             return Some(self.incoming.read_limited(room).await);
         }
         let room = most.clamp(READ_BYTES_MIN, READ_BYTES);
-        if buffer.capacity() < READ_BYTES_MIN {
-            buffer.reserve(room);
+        if buffer.capacity() < room / 2 {
+            self.renew(buffer, room);
         }
         // Behind a large body there is mostly another one, and the less of it is read here the better.
-        let room = if std::mem::take(&mut self.after_body) {
+        let room = if mem::take(&mut self.after_body) {
             HEAD_BYTES
         } else {
             room
@@ -217,6 +232,19 @@ impl Reader {
                 let wait = self.core.node.clock().until(deadline);
                 tokio::time::timeout(wait, read).await.ok()
             }
+        }
+    }
+
+    /// Gives an empty buffer so much room. What was read lives on in the payloads of its records, which
+    /// are mostly gone by the read after the next one: two pieces of memory that take turns do not go
+    /// through the allocator, which would give them back to the system and get empty pages instead.
+    fn renew(&mut self, buffer: &mut BytesMut, room: usize) {
+        if buffer.try_reclaim(room) {
+            return;
+        }
+        mem::swap(buffer, &mut self.spare);
+        if !buffer.try_reclaim(room) {
+            *buffer = BytesMut::with_capacity(room);
         }
     }
 
@@ -244,7 +272,7 @@ impl Reader {
 
     async fn hand_to_machine(&mut self) {
         if !self.effects.is_empty() {
-            let effects = std::mem::take(&mut self.effects);
+            let effects = mem::take(&mut self.effects);
             self.core.apply(LinkEvent::Decoded(self.lane, effects));
             self.core.drain().await;
         }
@@ -271,7 +299,7 @@ impl Reader {
     /// is locked once for all of them, and none is read under its lock.
     fn complete_whole(&mut self, input: &Bytes, at: usize) -> usize {
         let mut end = at;
-        let (mut ended, mut late) = (std::mem::take(&mut self.ended), Vec::new());
+        let (mut ended, mut late) = (mem::take(&mut self.ended), Vec::new());
         {
             let mut state = self.core.lock();
             while let Some(whole) = self.connection.find_whole(input, end)
@@ -279,9 +307,8 @@ impl Reader {
             {
                 end = whole.end();
                 self.turn.record();
-                let waiter = state.waiting.take(sequence);
                 match state.link.take_request(sequence) {
-                    Ok(request) => ended.extend(waiter.map(|it| ((request, it), whole))),
+                    Ok(request) => ended.push((request, sequence, whole)),
                     // TR-41: without a request, it is dropped.
                     Err(unmatched) => late.push(unmatched),
                 }
@@ -292,12 +319,21 @@ impl Reader {
             self.core.application.expect(ended.len());
         }
         // EX-275: the callers go on in turns of their own, when no lock is held.
-        for ((request, waiter), whole) in ended.drain(..) {
-            let outcome = reply_outcome_whole(&request, &whole, input);
-            // A caller that went away has given the request up.
-            waiter.send(outcome).ok();
+        let (mut ends, mut woken) = (mem::take(&mut self.ends), mem::take(&mut self.woken));
+        ends.extend(ended.drain(..).map(|(request, sequence, whole)| {
+            let end = match reply_whole(&request, &whole, input) {
+                Some(reply) => End::Reply(reply),
+                None => End::Other(Outcome::BrokenReply),
+            };
+            (sequence, end)
+        }));
+        {
+            let mut state = self.core.lock();
+            let end = |(sequence, end)| state.waiting.end(sequence, end);
+            woken.extend(ends.drain(..).filter_map(end));
         }
-        self.ended = ended;
+        woken.drain(..).for_each(Waker::wake);
+        (self.ended, self.ends, self.woken) = (ended, ends, woken);
         for unmatched in late {
             self.core.late_reply(unmatched);
         }
@@ -311,17 +347,16 @@ impl Reader {
                 others.push(effect);
                 continue;
             };
-            let (request, waiter) = {
-                let mut state = self.core.lock();
-                let request = state.link.take_request(sequence);
-                (request, state.waiting.take(sequence))
-            };
-            match (request, waiter) {
-                (Ok(request), Some(waiter)) => {
-                    waiter.send(reply_outcome(&request, &payload)).ok();
+            let request = self.core.lock().link.take_request(sequence);
+            match request {
+                Ok(request) => {
+                    let end = End::Other(reply_outcome(&request, &payload));
+                    let woken = self.core.lock().waiting.end(sequence, end);
+                    if let Some(waker) = woken {
+                        waker.wake();
+                    }
                 }
-                (Ok(_), None) => {}
-                (Err(unmatched), _) => self.core.late_reply(unmatched),
+                Err(unmatched) => self.core.late_reply(unmatched),
             }
         }
         if !others.is_empty() {
@@ -369,7 +404,7 @@ impl Reader {
 
     async fn deliver_rest(&mut self, delivery: &mut Delivery, from: &PeerLink) {
         // The memory of the list is used again.
-        let mut effects = std::mem::take(&mut self.effects);
+        let mut effects = mem::take(&mut self.effects);
         for effect in effects.drain(..) {
             let effect = match effect {
                 ConnectionEffect::Message(message) => match ordinary(message) {

@@ -7,21 +7,22 @@ mod inbox;
 mod lane;
 mod submit;
 mod turn;
+mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::admission::Side;
-use spotlane_mesh_proto::link::{ConnectionToken, Gates, Link, LinkEffect, LinkEvent, Outcome};
+use spotlane_mesh_proto::link::{ConnectionToken, Gates, Link, LinkEffect, LinkEvent};
 use spotlane_mesh_proto::peers::LinkId;
-use spotlane_mesh_proto::pending::Window;
 use spotlane_mesh_proto::zmp::{Edition, FlowState, Lane, PairId, Sequence};
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::descriptor::RouteMeshAdmission;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::budget::LinkBudget;
 use crate::config::Address;
@@ -32,6 +33,7 @@ use crate::out::LaneOut;
 use inbox::{Inbox, Item};
 pub use submit::Asked;
 pub(crate) use submit::{Charge, How, refused};
+use waiting::{End, Waiting};
 
 /// A link with its sockets.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ pub(crate) struct LinkCore {
 struct State {
     link: Link,
     /// Who waits for a reply, by the sequence of the request, which is also its id.
-    waiting: Window<oneshot::Sender<Outcome>>,
+    waiting: Waiting,
     effects: Vec<LinkEffect>,
     /// What the deadlines task sleeps until.
     armed: Option<Monotonic>,
@@ -79,7 +81,7 @@ struct State {
 /// What a call leaves to be done when the lock of the machine is gone.
 #[derive(Debug, Default)]
 struct After {
-    completed: Vec<(oneshot::Sender<Outcome>, Outcome)>,
+    woken: Vec<Waker>,
     wrote: [bool; 2],
     close: [bool; 2],
     left: bool,
@@ -109,7 +111,7 @@ impl LinkCore {
             address: start.address,
             state: Mutex::new(State {
                 link,
-                waiting: Window::new(),
+                waiting: Waiting::default(),
                 effects: Vec::new(),
                 armed: None,
                 flow: FlowState::Running,
@@ -298,10 +300,8 @@ impl LinkCore {
                 LinkEffect::PeerFlow(flow) => self.application.set_flow(flow),
                 LinkEffect::Completed { id, outcome } => {
                     let sequence = Sequence::new(id.get());
-                    let waiter = sequence.and_then(|sequence| state.waiting.take(sequence));
-                    after
-                        .completed
-                        .extend(waiter.map(|waiter| (waiter, outcome)));
+                    let woken = sequence.and_then(|it| state.waiting.end(it, End::Other(outcome)));
+                    after.woken.extend(woken);
                 }
                 LinkEffect::PairReady(_) => {
                     let tells = state.link.edition() == Edition::E2;
@@ -331,9 +331,8 @@ impl LinkCore {
     }
 
     fn after(&self, after: After) {
-        for (waiter, outcome) in after.completed {
-            // A caller that went away has given the request up.
-            waiter.send(outcome).ok();
+        for waker in after.woken {
+            waker.wake();
         }
         for lane in Lane::ALL {
             if after.close[lane_index(lane)] {

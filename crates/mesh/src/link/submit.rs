@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use spotlane_mesh_proto::link::{
@@ -19,6 +19,7 @@ use spotlane_wire::command::reply::Reply;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+use super::waiting::{End, Seen};
 use super::{LinkCore, State};
 use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
 use crate::out::{Done, Flush, Full, NotQueued, Room, Segment};
@@ -46,8 +47,7 @@ pub(crate) enum Charge {
 /// the same.
 pub struct Asked {
     core: Arc<LinkCore>,
-    outcome: oneshot::Receiver<Outcome>,
-    id: SubmitId,
+    sequence: Sequence,
     timeout: Duration,
     ended: bool,
 }
@@ -56,17 +56,29 @@ impl Future for Asked {
     type Output = Result<Reply, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        let mut state = self.core.lock();
+        let seen = state.waiting.see(self.sequence, cx.waker());
+        drop(state);
+        let end = match seen {
+            Seen::Ended(end) => end,
+            Seen::Open(_old) => return Poll::Pending,
+        };
         self.ended = true;
+        let outcome = match end {
+            Some(End::Reply(reply)) => return Poll::Ready(Ok(reply)),
+            Some(End::Other(outcome)) => outcome,
+            // It was polled again behind its end.
+            None => Outcome::LinkEnded,
+        };
         let timeout = self.timeout;
         Poll::Ready(match outcome {
-            Ok(Outcome::Reply(reply)) => Ok(*reply),
-            Ok(Outcome::PeerError(errno)) => Err(RequestError::PeerError { errno }),
-            Ok(Outcome::BrokenReply) => Err(RequestError::BrokenReply),
-            Ok(Outcome::TimedOut) => Err(RequestError::TimedOut { timeout }),
-            Ok(Outcome::RunEnded) => Err(RequestError::RunEnded),
+            Outcome::Reply(reply) => Ok(*reply),
+            Outcome::PeerError(errno) => Err(RequestError::PeerError { errno }),
+            Outcome::BrokenReply => Err(RequestError::BrokenReply),
+            Outcome::TimedOut => Err(RequestError::TimedOut { timeout }),
+            Outcome::RunEnded => Err(RequestError::RunEnded),
             // Whatever else ends it, the reply is not known.
-            Ok(_) | Err(_) => Err(RequestError::LinkEnded),
+            _ => Err(RequestError::LinkEnded),
         })
     }
 }
@@ -75,7 +87,10 @@ impl Drop for Asked {
     fn drop(&mut self) {
         // The id names this request alone, so a cancel that comes too late changes nothing.
         if !self.ended {
-            self.core.apply(LinkEvent::Cancel(self.id));
+            let id = SubmitId::new(self.sequence.get());
+            self.core.apply(LinkEvent::Cancel(id));
+            let left = self.core.lock().waiting.close(self.sequence);
+            drop(left);
         }
     }
 }
@@ -83,7 +98,7 @@ impl Drop for Asked {
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asked")
-            .field("id", &self.id)
+            .field("sequence", &self.sequence)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
@@ -304,7 +319,7 @@ impl LinkCore {
         let id = link.next_id();
         // Nobody else waits, so nobody else is about to send: go at once, and without another task
         // (EX-389).
-        let flush = if waiting.is_empty() {
+        let flush = if link.pending() == 0 {
             Flush::Now
         } else {
             Flush::Soon
@@ -312,9 +327,8 @@ impl LinkCore {
         let write = |queue: &mut Segment| link.send_to(id, record, Some(awaits), queue);
         let act = (self.application).write(Room::Bounded, flush, |_| None, write);
         let act = act.map_err(|why| not_queued(how, why))?;
-        let (waiter, outcome) = oneshot::channel();
         // Both tables count the same requests, so the sequence is that of the id.
-        waiting.push(waiter);
+        let sequence = waiting.open();
         let early = armed.is_none_or(|armed| deadline < armed);
         drop(state);
         if early {
@@ -323,8 +337,7 @@ impl LinkCore {
         self.application.act(act);
         Ok(Asked {
             core: Arc::clone(self),
-            outcome,
-            id,
+            sequence,
             timeout,
             ended: false,
         })
@@ -336,7 +349,6 @@ impl LinkCore {
         sequence: Sequence,
         reply: Reply,
     ) -> Result<(), NotAnswered> {
-        let reply = Record::Reply(reply);
         let flush = if self.unanswered.load(Ordering::Relaxed) <= 1 {
             Flush::Now
         } else {
@@ -352,14 +364,8 @@ impl LinkCore {
             }
             Err(why) => not_queued(How::ToPeer, why),
         };
-        match reply {
-            Record::Reply(reply) => Err(NotAnswered {
-                reply: Box::new(reply),
-                why,
-            }),
-            // It was made of a reply.
-            _ => Ok(()),
-        }
+        let reply = Box::new(reply);
+        Err(NotAnswered { reply, why })
     }
 
     /// A request of the peer has been answered, or never will be.
@@ -369,11 +375,16 @@ impl LinkCore {
 }
 
 /// Gives a record that was not taken back to its caller.
+#[inline]
 pub(crate) fn refused<T>(taken: Result<T, NotSubmitted>, record: Record) -> Result<T, Refused> {
-    taken.map_err(|why| Refused {
-        record: Box::new(record),
-        why,
-    })
+    match taken {
+        Ok(taken) => Ok(taken),
+        Err(why) => {
+            // Moved here alone: a record is large.
+            let record = Box::new(record);
+            Err(Refused { record, why })
+        }
+    }
 }
 
 fn not_queued(how: How, why: NotQueued<Refusal>) -> NotSubmitted {

@@ -7,7 +7,7 @@
 //! that have become readable. So the next pass starts after the peer where this one stopped.
 //!
 //! A peer has two lanes, and the records of the other one are replies: they end requests of ours, all
-//! those of one read under one lock, and are bounded by the 112 KiB of that read. A node with a single
+//! those of one read under one lock, and are bounded by the 124 KiB of that read. A node with a single
 //! link has nobody to let pass within a read.
 
 use std::time::Duration;

@@ -507,18 +507,21 @@ impl LaneOut {
     /// # Cancel safety
     /// Changes nothing.
     pub(crate) async fn room(&self) {
-        loop {
+        // Nearly always there is some, and nobody to be put into a line.
+        while !self.has_room() {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            {
-                let state = self.lock();
-                if state.charge < self.max || state.phase == Phase::Closed {
-                    return;
-                }
+            if self.has_room() {
+                return;
             }
             room.await;
         }
+    }
+
+    fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.charge < self.max || state.phase == Phase::Closed
     }
 
     /// Gives everybody a turn who is about to add something, if that pays: it goes out in the same call.
@@ -609,12 +612,13 @@ impl State {
         if self.ordered.len() >= SEGMENTS_MAX {
             return Act::Flush;
         }
-        match (self.corked, flush) {
-            (true, _) => Act::Nothing,
-            (false, Flush::Now) => Act::Flush,
-            (false, Flush::Soon) if writes => Act::Flush,
-            (false, Flush::Soon) if self.woken => Act::Nothing,
-            (false, Flush::Soon) => {
+        // The first of several that are about to come does not go alone.
+        let writes = writes || (flush == Flush::Now && expected <= 1);
+        match self.corked {
+            true => Act::Nothing,
+            false if writes => Act::Flush,
+            false if self.woken => Act::Nothing,
+            false => {
                 self.woken = true;
                 Act::Wake
             }
