@@ -24,7 +24,7 @@ use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex
 pub(crate) enum Mode {
     /// At rest: no gate in hand, and the ready set was empty.
     Empty = 0,
-    /// At rest: others on this thread should have their turn.
+    /// Between two turns, with the gate in hand: the other tasks of this thread come first.
     Pause = 1,
     /// At rest: the worker finds the next step in [`Seat::exit`].
     Exit = 2,

@@ -84,7 +84,7 @@ impl Shared {
 }
 
 impl Engine {
-    /// Starts the workers as tasks of `runtime`. At most 63; more are not started.
+    /// Starts the workers as tasks of `runtime`. At most 64; more are not started.
     pub fn start(runtime: &Handle, workers: NonZeroUsize, clock: Arc<dyn Clock>) -> Self {
         let shared = Arc::new(Shared::new(workers.get(), clock));
         if runtime.metrics().num_workers() > 1 {

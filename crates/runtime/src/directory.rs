@@ -25,6 +25,7 @@ use crate::capacity::Capacity;
 use crate::core::{Core, Identity};
 use crate::error::Error;
 use crate::registry::Registry;
+use crate::session::end_those_of_the_gone;
 use crate::settings::Checked;
 use crate::state::HostState;
 
@@ -314,14 +315,18 @@ pub(crate) async fn keep_watching(core: Weak<Core>) {
 }
 
 /// Publishes what is not published yet, and reads the list of nodes.
-pub(crate) async fn look(core: &Core) {
+pub(crate) async fn look(core: &Arc<Core>) {
     let state = core.state.get();
     if core.admits()
         && (!core.directory.is_published(&core.capacity) || state == HostState::Preparing)
     {
         enter(core, state).await;
     }
-    match refresh(core).await {
+    let read = refresh(core).await;
+    if read.is_ok() {
+        end_those_of_the_gone(core);
+    }
+    match read {
         Ok(()) if core.directory.recovered() => {
             // RL-167: the store has recovered; what was believed may be old.
             core.routes

@@ -17,6 +17,7 @@ use crate::create::{CreateCall, Mode};
 use crate::destroy;
 use crate::error::Error;
 use crate::relocation::{self, HostRelocation, RelocateMode};
+use crate::session::SessionCounts;
 use crate::shutdown::{self, Shutdown};
 use crate::state::HostState;
 
@@ -170,6 +171,11 @@ impl Host {
             handlers_failed: core.engine.stats().handlers_failed(),
             handlers_panicked: core.engine.stats().handlers_panicked(),
         }
+    }
+
+    /// What this host keeps for sessions and bindings. It looks at every Actor of the host.
+    pub fn session_counts(&self) -> SessionCounts {
+        self.core.sessions.counts(&self.core)
     }
 
     /// Moves an Actor of this host to another node, with its state, its accepted work and its timers.

@@ -65,7 +65,7 @@ pub use crate::payload::Json;
 pub use crate::payload::{FromPayload, IntoPayload, IntoReply, Payload};
 pub use crate::policy::{Adapter, Policy};
 pub use crate::relocation::{BlockReason, HostRelocation, RelocateMode, RelocateOutcome};
-pub use crate::session::{BoundSession, SessionStream};
+pub use crate::session::{BoundSession, SessionCounts, SessionStream};
 pub use crate::settings::{JobLimit, Settings, SettingsError};
 pub use crate::shutdown::{ForceReason, Shutdown};
 pub use crate::state::HostState;

@@ -17,6 +17,10 @@ pub const LIFECYCLE_DEADLINE: Duration = Duration::from_secs(30);
 /// Pushes that may overtake the answer to their bind, for one Actor.
 pub const EARLY_PUSHES_MAX: usize = 64;
 
+/// Other records about a binding that may overtake the answer to its bind, for one Actor: what a move and a
+/// replacement send at most is one of each.
+pub const EARLY_CONTROLS_MAX: usize = 8;
+
 /// The packet by which an Actor closes the connection of its session (SB-39).
 pub const SESSION_CLOSE_PACKET: &str = "$zlink.session-close";
 

@@ -467,3 +467,37 @@ fn the_binding_moves_with_its_actor_and_the_commit_names_it() {
         support::tenure_number(12)
     );
 }
+
+/// SB-91, RL-47, SB-62, SB-65: nobody sends the notices of a session owner that has ended
+#[test]
+fn the_end_of_a_session_owner_ends_its_binding_as_a_notice_does() {
+    let gone = |node: &str| ActorEvent::OwnerGone(peer(node));
+    let ignored = || ActorEffect::Ignored(ActorIgnored::OwnerOfNobody);
+    let session = identity("gate", "session");
+    let mut machine = at_owner("ann");
+    assert_eq!(on(&mut machine, gone("gate")), [ignored()]);
+    on(&mut machine, active(&session, 6));
+    assert_eq!(on(&mut machine, gone("other")), [ignored()]);
+    let of_another_run = Peer {
+        node_generation: NodeGeneration::new(2).unwrap(),
+        ..peer("gate")
+    };
+    assert_eq!(
+        on(&mut machine, ActorEvent::OwnerGone(of_another_run)),
+        [ignored()]
+    );
+    let callback = ActorEffect::RunDisconnected(id(&session, 6));
+    assert_eq!(on(&mut machine, gone("gate")), [callback]);
+    assert_eq!(on(&mut machine, gone("gate")), [], "once");
+    on(&mut machine, ActorEvent::DisconnectedEnded(id(&session, 6)));
+    assert!(machine.push(payload("x")).is_err());
+    assert_eq!(on(&mut machine, gone("gate")), [ignored()]);
+
+    let mut machine = at_owner("ann");
+    on(&mut machine, active(&session, 7));
+    machine.refuse_binds();
+    on(&mut machine, ActorEvent::MoveCaptured);
+    let held = ActorEffect::HoldDisconnected(id(&session, 7));
+    assert_eq!(on(&mut machine, gone("gate")), [held]);
+    assert_eq!(machine.session(), None);
+}

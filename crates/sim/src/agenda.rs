@@ -10,7 +10,7 @@ use spotlane_types::count::Correlation;
 use spotlane_wire::frozen::FrozenRecord;
 
 use crate::faults::Fault;
-use crate::network::HostIndex;
+use crate::network::{HostIndex, NetworkLane};
 use crate::observation::{Answer, ClientIndex, Loss, MessageId, SenderIndex};
 use crate::workload::MovePlan;
 
@@ -75,6 +75,18 @@ pub struct BindReply {
 }
 
 impl Packet {
+    /// The lane that it takes.
+    pub fn lane(&self) -> NetworkLane {
+        match self {
+            Self::Terminal { .. } | Self::BindAnswer(_) => NetworkLane::Completion,
+            Self::Command { .. }
+            | Self::Message { .. }
+            | Self::Notice { .. }
+            | Self::Binding { .. }
+            | Self::Bind { .. } => NetworkLane::Application,
+        }
+    }
+
     /// How long it is on the wire, roughly.
     pub fn bytes(&self) -> usize {
         match self {

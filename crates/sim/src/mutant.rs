@@ -83,6 +83,8 @@ mutants! {
     RetiredRelay = "retired-relay" caught by "one-binding";
     /// Nobody tells a session that another one has its Actor.
     NeverReplaced = "never-replaced" caught by "one-binding";
+    /// A replacement that comes before the answer to the bind that it retires is lost.
+    LoseEarly = "lose-early" caught by "one-binding";
     /// A session delivers every push that names one of its bindings.
     DeliverStalePush = "deliver-stale-push" caught by "push-to-current";
     /// A route update is carried out twice.

@@ -1,4 +1,4 @@
-//! Connections between hosts: first in first out inside one, no order between two, cut at any moment.
+//! Connections between hosts: two lanes each, first in first out inside one, no order between two, cut at any moment.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -30,12 +30,29 @@ struct Speed {
     high: u64,
 }
 
+/// The two lanes of a connection (TR-40): an answer may overtake what was sent before it, and be overtaken by what was sent
+/// behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two lanes")]
+pub enum NetworkLane {
+    /// Records and requests.
+    Application,
+    /// Their answers.
+    Completion,
+}
+
 #[derive(Debug)]
 struct Link {
     connection: Option<ConnectionId>,
     speed: Speed,
-    /// When the last packet of a direction arrives; the next comes later.
-    last: [Duration; 2],
+    last: Last,
+}
+
+/// When the last packet of a lane arrives, by direction; the next comes later.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    application: [Duration; 2],
+    completion: [Duration; 2],
 }
 
 /// All connections of a world: at most one for each pair of hosts.
@@ -62,17 +79,17 @@ impl Network {
         self.next = self.next.saturating_add(1);
         let connection = ConnectionId::new(number);
         let low = self.random.between(30, 400);
-        let link = self.links.entry(Pair::of(a, b)).or_insert(Link {
+        let link = self.links.entry(Pair::of(a, b)).or_insert_with(|| Link {
             connection: None,
             speed: Speed { low, high: low },
-            last: [Duration::ZERO; 2],
+            last: Last::default(),
         });
         link.speed = Speed {
             low,
             high: low.saturating_mul(2),
         };
         link.connection = Some(connection);
-        link.last = [Duration::ZERO; 2];
+        link.last = Last::default();
         connection
     }
 
@@ -94,18 +111,22 @@ impl Network {
         }
     }
 
-    /// When a packet of `bytes` bytes that leaves now arrives: behind all that left before it.
+    /// When a packet of `bytes` bytes that leaves now arrives: behind all that left before it on its lane.
     pub fn arrival(
         &mut self,
         from: HostIndex,
         to: HostIndex,
+        lane: NetworkLane,
         now: Duration,
         bytes: usize,
     ) -> Option<Duration> {
         let link = self.links.get_mut(&Pair::of(from, to))?;
         link.connection?;
         let direction = usize::from(from > to);
-        let last = link.last.get_mut(direction)?;
+        let last = match lane {
+            NetworkLane::Application => link.last.application.get_mut(direction)?,
+            NetworkLane::Completion => link.last.completion.get_mut(direction)?,
+        };
         let way = self.random.micros(link.speed.low, link.speed.high);
         // 1 GB/s on the wire.
         let wire = Duration::from_nanos(u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -122,6 +143,24 @@ mod tests {
 
     const A: HostIndex = HostIndex(0);
     const B: HostIndex = HostIndex(1);
+    const APPLICATION: NetworkLane = NetworkLane::Application;
+
+    /// TR-40
+    #[test]
+    fn an_answer_overtakes_and_is_overtaken() {
+        let mut network = Network::new(Random::new(3));
+        network.connect(A, B);
+        network.slow(A, B, Duration::from_millis(5));
+        let mut seen = [0, 0];
+        for millis in 0..200 {
+            let now = Duration::from_millis(millis * 10);
+            let mut at = |lane, now| network.arrival(A, B, lane, now, 100).unwrap();
+            let answer = at(NetworkLane::Completion, now);
+            let record = at(APPLICATION, now + Duration::from_micros(1));
+            seen[usize::from(record < answer)] += 1;
+        }
+        assert!(seen.iter().all(|times| *times > 50), "{seen:?}");
+    }
 
     #[test]
     fn packets_of_one_direction_never_overtake_each_other() {
@@ -131,7 +170,7 @@ mod tests {
         let mut last = Duration::ZERO;
         for millis in 0..200 {
             let now = Duration::from_micros(millis * 10);
-            let at = network.arrival(A, B, now, 100).unwrap();
+            let at = network.arrival(A, B, APPLICATION, now, 100).unwrap();
             assert!(at > last && at > now);
             last = at;
         }
@@ -144,7 +183,7 @@ mod tests {
         assert_eq!(network.connection(B, A), Some(first));
         assert_eq!(network.cut(B, A), Some(first));
         assert_eq!(network.connection(A, B), None);
-        assert_eq!(network.arrival(A, B, Duration::ZERO, 1), None);
+        assert_eq!(network.arrival(A, B, APPLICATION, Duration::ZERO, 1), None);
         assert_ne!(network.connect(B, A), first);
     }
 }

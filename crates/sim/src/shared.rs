@@ -218,7 +218,7 @@ impl Shared {
         let now = self.now();
         let bytes = packet.bytes();
         let stands = self.network.connection(from, to) == Some(connection);
-        let arrival = self.network.arrival(from, to, now, bytes);
+        let arrival = self.network.arrival(from, to, packet.lane(), now, bytes);
         let at = arrival.unwrap_or(now);
         if stands {
             let event = Event::Deliver {

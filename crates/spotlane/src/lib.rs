@@ -128,7 +128,7 @@ pub mod store {
 
 /// Client sessions: where clients connect and what handles their packets.
 pub mod session {
-    pub use spotlane_runtime::{BoundSession, SessionStream};
+    pub use spotlane_runtime::{BoundSession, SessionCounts, SessionStream};
     pub use spotlane_stream::{
         Accepted, Endpoint, HandlerFailure, Packet, RelayFailure, Replier, SendError, ServerTls,
         Session, SessionActor, SessionFactory, SessionHandler, StartError, StreamSettings,

@@ -20,6 +20,7 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
+use spotlane_session::BindingIdentity;
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
@@ -151,6 +152,7 @@ pub(super) fn start(
         timers: Vec::new(),
         left_out: Vec::new(),
         looked: false,
+        carried: None,
         left: None,
         fence: freeze::fence(core, &actor, &tenure),
         began: core.clock.elapsed(),
@@ -195,6 +197,8 @@ struct Driver {
     left_out: Vec<usize>,
     /// Whether the directory was read for a sender that it did not show; once for each move.
     looked: bool,
+    /// The binding that was captured with the object (RL-357).
+    carried: Option<BindingIdentity>,
     /// The instance, from the boundary to the clean-up.
     left: Option<Cell>,
     /// The tenure that ends, as messages were addressed.
@@ -426,6 +430,8 @@ impl Driver {
         };
         let carried = self.live.unit.session.carry(self.plan.identity.relocation);
         self.live.unit.session.captured(&self.core);
+        let (identity, carried) = carried.unzip();
+        self.carried = identity;
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -543,9 +549,16 @@ impl Driver {
                 } => self.arrived(message).await,
                 // SB-65: the session has left since; what came with the Actor ends at the target.
                 Saved::Item {
-                    item: Work::Disconnected(_),
+                    item: Work::Disconnected(binding),
                     ..
                 } => {
+                    let carried = self.carried.as_ref();
+                    if binding.is_some_and(|it| carried.is_some_and(|carried| *carried != *it)) {
+                        // Its place in a full queue came after the capture, and another session had been bound by then. The
+                        // record names no binding (WR-30), so it would end that one.
+                        tracing::debug!(target: "spotlane::runtime::relocation", "a disconnect callback did not move");
+                        continue;
+                    }
                     if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
                         self.events
                             .push_back(SourceEvent::Arrived(Box::new(record)));

@@ -575,6 +575,7 @@ impl Driver {
             handle.admit_until(Some(self.core.lease.timers_until()));
             live.unit.keep_timer(timer.name, handle);
         }
+        live.unit.session.opened(&self.core);
         self.live = Some(live);
         self.book = Some(book);
         placement::came();
@@ -604,9 +605,7 @@ impl Driver {
         let Some(context) = &self.context else { return };
         if is_disconnected(&record) {
             if let Some(live) = &self.live {
-                live.unit.session.left_on_the_way();
-                // A lane that has ended takes its callbacks with it.
-                drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+                live.unit.session.left_late(&self.core, live);
             }
             return;
         }
@@ -664,16 +663,17 @@ fn push(
 ) {
     let Some(context) = context else { return };
     let thaw = |place, record| freeze::thaw(core, context, place, record);
-    let left = || {
-        live.unit.session.left_on_the_way();
-        Work::Disconnected(None)
-    };
     match item {
-        // SB-65: in the order in which it was accepted.
+        // SB-65: in the order in which it was accepted. Its binding is not the one that came along: a binding whose end was
+        // in the queue is not carried (RL-357), and the Actor may have been bound again since.
         BacklogItem::Saved(entry) if is_disconnected(&entry.record) => {
-            backlog.push_saved(Fifo::Application, left(), 0);
+            backlog.push_saved(Fifo::Application, Work::Disconnected(None), 0);
         }
-        BacklogItem::Relay(record) if is_disconnected(&record) => backlog.push_relay(left(), 0),
+        // What came since the capture is the end of the binding that was captured: nobody else could be bound.
+        BacklogItem::Relay(record) if is_disconnected(&record) => {
+            live.unit.session.left_on_the_way();
+            backlog.push_relay(Work::Disconnected(None), 0);
+        }
         BacklogItem::Saved(entry) => {
             context.seen(entry.order);
             let place = Place::Saved(entry.participant_id, entry.order);

@@ -33,7 +33,7 @@ use crate::inbound::{redispatch, send_reply};
 use crate::message::{ReplyTo, application_name};
 use crate::payload::IntoPayload;
 use crate::session::{bindings, follow, to_node};
-use crate::slots::{Slot, Unit};
+use crate::slots::{Live, Slot, Unit};
 
 /// What an Actor's owner knows of the session that is bound to it (SB-12).
 pub(crate) struct ActorSession {
@@ -46,7 +46,7 @@ struct State {
     /// By the number under which the machine knows the request.
     waiting: HashMap<Correlation, BindReply>,
     /// The binding that came with the Actor (RL-357).
-    carried: Option<BindingIdentity>,
+    carried: Option<CarriedBinding>,
 }
 
 /// Where the answer to a bind or tombstone goes.
@@ -99,8 +99,15 @@ impl ActorSession {
     }
 
     /// The record that carries the binding in front of the Actor's saved work (RL-357).
-    pub(crate) fn carry(&self, relocation: RelocationId) -> Option<FrozenRecord> {
-        self.lock().machine.carry(relocation)
+    pub(crate) fn carry(
+        &self,
+        relocation: RelocationId,
+    ) -> Option<(BindingIdentity, FrozenRecord)> {
+        let state = self.lock();
+        state
+            .machine
+            .identity()
+            .zip(state.machine.carry(relocation))
     }
 
     /// The Actor was captured: a session that leaves from now on joins the hold (SB-65).
@@ -117,8 +124,51 @@ impl ActorSession {
     pub(crate) fn left_on_the_way(&self) {
         let mut state = self.lock();
         if let Some(carried) = state.carried.take() {
-            state.machine.end_carried(&carried);
+            state.machine.end_carried(&carried.identity());
         }
+    }
+
+    /// As [`Self::left_on_the_way`] when the news comes after the Actor, which may have moved on since. The binding that
+    /// came with it ends wherever it is now.
+    pub(crate) fn left_late(&self, core: &Arc<Core>, live: &Arc<Live>) {
+        let mut state = self.lock();
+        let carried = state.carried.take();
+        let current = state.machine.identity();
+        let fence = state.machine.tenure().fence();
+        drop(state);
+        let moved_on = !live.is_in(&core.slots);
+        let carried = carried.filter(|it| moved_on || current.as_ref() == Some(&it.identity()));
+        let Some(carried) = carried else {
+            // The binding has ended, and the callback is yet to run. A lane that has ended takes its callbacks with it.
+            drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+            return;
+        };
+        let SessionIdentity { owner, session_rid } = carried.session().clone();
+        let notice = BoundSessionBind {
+            correlation: core.ids.correlation(),
+            actor: fence,
+            session_rid,
+            binding: BindingTransition::Tombstone {
+                retired_binding_generation: carried.generation(),
+            },
+        };
+        bind(core, owner, notice, BindReply::Nobody, HopCount::MIN);
+    }
+
+    /// The run that the bound session's owner is in.
+    pub(super) fn owner(&self) -> Option<Peer> {
+        self.lock().machine.session_owner()
+    }
+
+    /// The owner of the bound session has ended (SB-91).
+    pub(super) fn owner_gone(&self, core: &Arc<Core>, owner: Peer) {
+        self.on(core, ActorEvent::OwnerGone(owner));
+    }
+
+    /// Whether a session is bound, and how many requests wait for an answer.
+    pub(super) fn counts(&self) -> (bool, usize) {
+        let state = self.lock();
+        (state.machine.session().is_some(), state.waiting.len())
     }
 
     /// The move did not happen.
@@ -128,11 +178,18 @@ impl ActorSession {
 
     /// The Actor arrived with its binding (RL-357).
     pub(crate) fn arrived(&self, bindings: Vec<Binding>) {
+        let carried = bindings.into_iter().next().map(from_moved);
         let mut state = self.lock();
         let tenure = state.machine.tenure().clone();
-        let carried = bindings.into_iter().next().map(from_moved);
-        state.machine = ActorBinding::at_target(tenure, carried);
-        state.carried = state.machine.identity();
+        state.machine = ActorBinding::at_target(tenure, carried.clone());
+        state.carried = carried;
+    }
+
+    /// It lives here now: nobody here has looked yet whether its session owner lives.
+    pub(crate) fn opened(&self, core: &Core) {
+        if self.owner().is_some() {
+            core.sessions.watch.look_again();
+        }
     }
 
     /// The owner change that made this host the owner.

@@ -63,8 +63,10 @@ impl ActorBindings for HostBindings {
 
     fn bind(&self, request: BindRequest, ticket: BindTicket) {
         let Some(core) = self.0.upgrade() else { return };
-        let session = request.session_rid.clone();
-        core.sessions.numbers().add(session, request.generation);
+        let (session, actor) = (request.session_rid.clone(), request.actor.actor_id.clone());
+        let mut numbers = core.sessions.numbers();
+        numbers.add(session, actor, request.generation);
+        drop(numbers);
         let binding = BindingTransition::Active {
             binding_generation: request.generation,
         };
@@ -188,8 +190,7 @@ fn send_bind(core: &Arc<Core>, request: BindRequest, binding: BindingTransition,
     Lines::send(core, &route.node_rid, Record::from(bind), leaves);
 }
 
-/// SB-24: the answer to a bind or notice of another node, with the place that it came from. Whoever waits for it goes on
-/// when the session has it.
+/// SB-24: the answer to a bind or notice of another node, with the place that it came from.
 fn answered(
     core: &Core,
     bind: Option<(ActorId, BindingGeneration)>,
@@ -205,18 +206,22 @@ fn answered(
         (BindAnswer::Registered { .. }, Err(())) => BindAnswer::Unanswered,
         (answer, _) => answer,
     };
-    ended(core, reply, answer);
     core.sessions.asked().remove(&id, generation);
-    core.sessions.told.notify_waiters();
+    ended(core, reply, answer);
 }
 
 /// A bind or notice of this host has its answer.
 pub(super) fn ended(core: &Core, reply: BindReply, answer: BindAnswer) {
     match reply {
         BindReply::Bind(ticket) => {
-            if let BindAnswer::Refused(_) = answer {
-                core.sessions.numbers().remove(ticket.generation());
+            let mut numbers = core.sessions.numbers();
+            match answer {
+                BindAnswer::Registered { .. } => numbers.made(ticket.generation()),
+                BindAnswer::Refused(_) => numbers.remove(ticket.generation()),
+                // SB-27: taken back by a tombstone.
+                BindAnswer::Unanswered | BindAnswer::Unreachable => {}
             }
+            drop(numbers);
             ticket.answer(answer);
         }
         BindReply::Notice(ticket) => {

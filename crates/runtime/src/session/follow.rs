@@ -164,6 +164,7 @@ pub(crate) fn take(core: &Arc<Core>, fence: ActorRouteFence, message: Box<Messag
         binding: transition(&name, generation),
     };
     let reply = BindReply::Message { reply, name };
+    core.sessions.watch.look_again();
     actor::bind(core, session.owner, bind, reply, hops);
 }
 
@@ -348,11 +349,6 @@ impl Asked {
         }
     }
 
-    /// Whether the answer to a bind is still to come.
-    pub(super) fn waits_for(&self, id: &ActorId, generation: BindingGeneration) -> bool {
-        self.get(id, generation).is_some()
-    }
-
     /// Whether it is known where the answer of this tenure came from, or nobody waits for it.
     pub(super) fn knows(
         &self,
@@ -365,6 +361,11 @@ impl Asked {
             let mut tenures = fences.map(|fence| fence.expected_authority_owner_generation);
             tenures.any(|known| known == tenure)
         })
+    }
+
+    /// How many binds have no answer.
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(BTreeMap::len).sum()
     }
 
     fn get(&self, id: &ActorId, generation: BindingGeneration) -> Option<&Question> {

@@ -57,6 +57,11 @@ impl Lines {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many nodes have a line.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Sends a record, or puts it into the line for its node.
     pub(super) fn send(core: &Arc<Core>, node: &NodeRid, record: Record, leaves: Leaves) {
         let this = &core.sessions.lines;

@@ -6,11 +6,13 @@
 //! * `relay` takes packets to Actors, and `line` keeps them in order while a queue is full;
 //! * `numbers` says which session a binding belongs to;
 //! * `follow` sends binds and notices after an Actor that has moved on;
+//! * `gone` ends the bindings of session owners that have ended;
 //! * `records` brings the records of other nodes to the one or the other.
 
 mod actor;
 mod bindings;
 mod follow;
+mod gone;
 mod line;
 mod numbers;
 mod records;
@@ -34,6 +36,8 @@ pub(crate) use actor::ActorSession;
 pub use actor::BoundSession;
 use follow::Asked;
 pub(crate) use follow::{is_followed, take as take_followed, take_here as take_queued};
+use gone::Watch;
+pub(crate) use gone::end_those_of_the_gone;
 use line::{Leaves, Lines};
 use numbers::Numbers;
 pub(crate) use records::{take, take_here};
@@ -53,6 +57,26 @@ pub(crate) struct Sessions {
     asked: Mutex<Asked>,
     /// Something was said of one of them.
     told: Notify,
+    /// Which session owners have ended.
+    watch: Watch,
+}
+
+/// What a host keeps for sessions and bindings: for operators, and for tests of what is left when all clients have gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionCounts {
+    /// Sessions of its own clients that are open, or whose last notices are under way.
+    pub sessions: usize,
+    /// Binding numbers of its own sessions that are in use, with binds that have no answer yet.
+    pub bindings: usize,
+    /// Binds that another node is to answer.
+    pub unanswered: usize,
+    /// Nodes that records of sessions wait for room to.
+    pub full_nodes: usize,
+    /// Actors that live here and are bound to a session, wherever that is.
+    pub bound_actors: usize,
+    /// Binds and notices whose answer waits for an Actor that lives here.
+    pub waiting: usize,
 }
 
 impl Sessions {
@@ -96,20 +120,21 @@ impl Sessions {
         drop(tokio::time::timeout(within, told).await);
     }
 
-    /// Waits until a bind has its answer, if it has none yet: a record about the binding may come before that answer, which
-    /// takes the other lane of the connection. Gives up after `within`.
-    async fn answered(&self, id: &ActorId, generation: BindingGeneration, within: Duration) {
-        let answered = async {
-            loop {
-                let mut told = std::pin::pin!(self.told.notified());
-                told.as_mut().enable();
-                if !self.asked().waits_for(id, generation) {
-                    return;
-                }
-                told.await;
-            }
+    pub(crate) fn counts(&self, core: &Core) -> SessionCounts {
+        let servers = self.servers().clone();
+        let mut counts = SessionCounts {
+            sessions: servers.iter().map(|server| server.sessions().len()).sum(),
+            bindings: self.numbers().len(),
+            unanswered: self.asked().len(),
+            full_nodes: self.lines.len(),
+            ..SessionCounts::default()
         };
-        drop(tokio::time::timeout(within, answered).await);
+        for live in core.slots.all_live() {
+            let (bound, waiting) = live.unit.session.counts();
+            counts.bound_actors = counts.bound_actors.saturating_add(usize::from(bound));
+            counts.waiting = counts.waiting.saturating_add(waiting);
+        }
+        counts
     }
 
     fn add(&self, server: Arc<StreamServer>) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use spotlane_types::generation::BindingGeneration;
-use spotlane_types::id::SessionRid;
+use spotlane_types::id::{ActorId, SessionRid};
 
 /// The binding numbers of a session owner that are in use.
 ///
@@ -11,22 +11,45 @@ use spotlane_types::id::SessionRid;
 /// their number is bounded by what the sessions of the host have bound.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    sessions: HashMap<u64, SessionRid>,
+    sessions: HashMap<u64, (SessionRid, ActorId)>,
     of_session: BTreeSet<(SessionRid, u64)>,
 }
 
 impl Numbers {
     /// A bind is about to be asked for.
-    pub(super) fn add(&mut self, session: SessionRid, generation: BindingGeneration) {
+    pub(super) fn add(
+        &mut self,
+        session: SessionRid,
+        actor: ActorId,
+        generation: BindingGeneration,
+    ) {
         let number = generation.get();
         self.of_session.insert((session.clone(), number));
-        self.sessions.insert(number, session);
+        self.sessions.insert(number, (session, actor));
+    }
+
+    /// The binding was made: what the session had bound of the Actor before has ended (SB-50).
+    pub(super) fn made(&mut self, generation: BindingGeneration) {
+        let Some((session, actor)) = self.sessions.get(&generation.get()).cloned() else {
+            return;
+        };
+        let before = (session.clone(), 0)..(session.clone(), generation.get());
+        let before = self.of_session.range(before).map(|(_, number)| *number);
+        let of_actor = |number: &u64| {
+            let found = self.sessions.get(number);
+            found.is_some_and(|(_, known)| *known == actor)
+        };
+        let before: Vec<u64> = before.filter(of_actor).collect();
+        for number in before {
+            self.sessions.remove(&number);
+            self.of_session.remove(&(session.clone(), number));
+        }
     }
 
     /// The binding has ended, or was not made.
     pub(super) fn remove(&mut self, generation: BindingGeneration) {
         let number = generation.get();
-        if let Some(session) = self.sessions.remove(&number) {
+        if let Some((session, _)) = self.sessions.remove(&number) {
             self.of_session.remove(&(session, number));
         }
     }
@@ -41,9 +64,15 @@ impl Numbers {
         }
     }
 
+    /// How many are in use.
+    pub(super) fn len(&self) -> usize {
+        self.sessions.len().max(self.of_session.len())
+    }
+
     /// The session that a binding number belongs to.
     pub(super) fn session(&self, generation: BindingGeneration) -> Option<&SessionRid> {
-        self.sessions.get(&generation.get())
+        let (session, _) = self.sessions.get(&generation.get())?;
+        Some(session)
     }
 }
 
@@ -55,13 +84,38 @@ mod tests {
         BindingGeneration::new(number).unwrap()
     }
 
+    fn actor(number: u64) -> ActorId {
+        format!("actor-{number}").parse().unwrap()
+    }
+
+    /// SB-50, SB-58: a session that binds one incarnation after the other keeps the number of the last one
+    #[test]
+    fn a_binding_ends_the_number_of_the_one_before() {
+        let [one, two] = [b"a", b"b"].map(|rid| SessionRid::new(rid).unwrap());
+        let mut numbers = Numbers::default();
+        for generation in 1..100 {
+            numbers.add(one.clone(), actor(7), number(generation * 3));
+            numbers.add(one.clone(), actor(8), number(generation * 3 + 1));
+            numbers.add(two.clone(), actor(7), number(generation * 3 + 2));
+            numbers.made(number(generation * 3));
+        }
+        assert_eq!(numbers.len(), 1 + 99 + 99);
+        assert_eq!(numbers.session(number(297)), Some(&one));
+        assert_eq!(numbers.session(number(294)), None);
+        // One that was taken back ends nothing.
+        numbers.add(one.clone(), actor(7), number(400));
+        numbers.remove(number(400));
+        numbers.made(number(400));
+        assert_eq!(numbers.session(number(297)), Some(&one));
+    }
+
     /// SB-38
     #[test]
     fn a_number_is_known_until_its_binding_or_its_session_ends() {
         let [one, two] = [b"a", b"b"].map(|rid| SessionRid::new(rid).unwrap());
         let mut numbers = Numbers::default();
         for (session, generation) in [(&one, 1), (&two, 2), (&one, 3), (&one, 4)] {
-            numbers.add(session.clone(), number(generation));
+            numbers.add(session.clone(), actor(generation), number(generation));
         }
         assert_eq!(numbers.session(number(2)), Some(&two));
         numbers.remove(number(3));

@@ -79,19 +79,9 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
         }
         Record::SessionRelocationSeal(seal) => {
             // WR-55: without the session there is no seal and no answer.
-            let Some(actors) = sessions.actors(&seal.session_rid) else {
-                return;
-            };
-            let (id, generation) = (seal.actor.actor.actor_id.clone(), seal.binding_generation);
-            if !sessions.asked().waits_for(&id, generation) {
-                return actors.on_seal(seal);
-            }
-            let task = Arc::clone(core);
-            core.tasks.spawn(async move {
-                let within = task.settings.all.session_relocation_seal_timeout;
-                task.sessions.answered(&id, generation, within).await;
+            if let Some(actors) = sessions.actors(&seal.session_rid) {
                 actors.on_seal(seal);
-            });
+            }
         }
         Record::SessionRelocationSealed(sealed) => {
             let source = core.moves.source_of(&sealed.actor.actor.actor_id);

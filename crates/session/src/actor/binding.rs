@@ -9,7 +9,7 @@ use spotlane_wire::reference::{ActorRouteFence, BindingTransition, RetiredBoundS
 
 use super::{ActorBinding, ActorEffect, ActorIgnored, Moving, Registered, Stage};
 use crate::error::BindRefusal;
-use crate::identity::{BindingIdentity, SessionIdentity, SessionOwner};
+use crate::identity::{BindingIdentity, Peer, SessionIdentity, SessionOwner};
 
 type Effects = Vec<ActorEffect>;
 
@@ -146,7 +146,7 @@ impl ActorBinding {
     ) {
         let asked = identity(session, generation);
         let current = self.is_current(session, generation);
-        let Some(registered) = self.registered.as_mut().filter(|_| current) else {
+        if !current {
             // Not current: nothing to remove and no callback. Remembered, so that the bind that it
             // overtook is late when it comes.
             let later = |ended: &BindingIdentity| asked.order(ended) == Some(Ordering::Less);
@@ -159,23 +159,40 @@ impl ActorBinding {
                 result: Ok(()),
             });
             return;
+        }
+        self.leave(Some(correlation), out);
+    }
+
+    /// The session owner has ended, so nobody will send the notices of its sessions (RL-47, SB-91).
+    pub(super) fn owner_gone(&mut self, gone: &Peer, out: &mut Effects) {
+        if self.session_owner().as_ref() == Some(gone) {
+            self.leave(None, out);
+        } else {
+            out.push(ActorEffect::Ignored(ActorIgnored::OwnerOfNobody));
+        }
+    }
+
+    /// The session that is bound has left: its callback once, then the end of the binding and the answer.
+    fn leave(&mut self, correlation: Option<Correlation>, out: &mut Effects) {
+        let Some(registered) = &mut self.registered else {
+            return;
         };
+        let identity = registered.identity();
         if matches!(self.moving, Moving::Captured(_)) {
             // SB-65: ended here and now; the callback runs once, wherever dispatch opens next.
-            out.push(ActorEffect::HoldDisconnected(asked));
-            out.push(ActorEffect::Answer {
+            out.push(ActorEffect::HoldDisconnected(identity));
+            out.extend(correlation.map(|correlation| ActorEffect::Answer {
                 correlation,
                 result: Ok(()),
-            });
-            self.end_binding(out);
-            return;
+            }));
+            return self.end_binding(out);
         }
         match &mut registered.stage {
             // SB-62: the callback is under way.
-            Stage::Leaving(waiting) => waiting.push(correlation),
+            Stage::Leaving(waiting) => waiting.extend(correlation),
             Stage::Bound => {
-                registered.stage = Stage::Leaving(vec![correlation]);
-                out.push(ActorEffect::RunDisconnected(asked));
+                registered.stage = Stage::Leaving(correlation.into_iter().collect());
+                out.push(ActorEffect::RunDisconnected(identity));
             }
         }
     }

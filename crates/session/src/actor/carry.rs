@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::{ActorBinding, Registered, Stage, Tenure};
 use crate::bound::{BOUND_SESSION_CONTENT, BOUND_SESSION_PACKET};
-use crate::identity::{Peer, SessionIdentity, SessionOwner};
+use crate::identity::{BindingIdentity, Peer, SessionIdentity, SessionOwner};
 
 /// A binding as it travels: the first saved record of a bound Actor (RL-357).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +173,16 @@ impl CarriedBinding {
     /// The number of the binding.
     pub const fn generation(&self) -> BindingGeneration {
         self.generation
+    }
+
+    /// The identity of the binding.
+    #[must_use]
+    pub fn identity(&self) -> BindingIdentity {
+        BindingIdentity {
+            owner_rid: self.session.owner.node_rid.clone(),
+            lifecycle: self.session.owner.node_generation,
+            generation: self.generation,
+        }
     }
 
     /// The next message that is expected of the session.

@@ -7,6 +7,7 @@
 //! | `Bound` | tombstone of this identity | `Leaving`: the callback runs (SB-61) |
 //! | `Leaving` | its callback ended | none |
 //! | `Bound`, `Leaving` | tombstone, Actor sealed (SB-65) | none; the callback joins the hold |
+//! | any of them | its session owner has ended (SB-91) | as by a tombstone |
 //!
 //! | move | event | next |
 //! |---|---|---|
@@ -134,6 +135,8 @@ pub enum ActorEvent {
     },
     /// The callback that [`ActorEffect::RunDisconnected`] asked for ended, in whichever way.
     DisconnectedEnded(BindingIdentity),
+    /// This run of a session owner has ended, and its clients' connections with it (SB-91).
+    OwnerGone(Peer),
     /// A move of the Actor needs its session to hold (RL-125, RL-358).
     MoveBegins {
         /// The move.
@@ -201,6 +204,8 @@ pub enum ActorEffect {
 pub enum ActorIgnored {
     /// No callback of this identity is awaited.
     CallbackOfNobody,
+    /// No session of this owner is bound.
+    OwnerOfNobody,
     /// No seal, or another one, waits for this answer.
     SealedOfNobody,
     /// The Actor moves already, or does not move.
@@ -274,6 +279,11 @@ impl ActorBinding {
         self.registered
             .as_ref()
             .map(|registered| &registered.session)
+    }
+
+    /// The run of the session owner, while a session is bound.
+    pub fn session_owner(&self) -> Option<Peer> {
+        self.registered.as_ref().map(Registered::owner_peer)
     }
 
     /// The identity of the binding, while there is one.
@@ -388,6 +398,7 @@ impl Machine for ActorBinding {
         match event {
             ActorEvent::Bind { from, request } => self.bind(from, *request, out),
             ActorEvent::DisconnectedEnded(identity) => self.disconnected_ended(&identity, out),
+            ActorEvent::OwnerGone(owner) => self.owner_gone(&owner, out),
             ActorEvent::MoveBegins {
                 relocation,
                 coordinator,

@@ -6,7 +6,7 @@ use spotlane_types::generation::BindingGeneration;
 use spotlane_types::id::ActorId;
 use spotlane_types::time::Monotonic;
 
-use super::slot::{Binding, Bound, Slot};
+use super::slot::{Binding, Bound, Early, EarlyRecord, Slot};
 use super::{Binds, Effects, SessionBindingAggregate, Stage, session_closing};
 use crate::effect::{Diagnostic, Ignored, NoticeKind, SessionEffect};
 use crate::error::BindError;
@@ -70,7 +70,7 @@ impl SessionBindingAggregate {
             asked: call,
             previous,
             waiting: VecDeque::new(),
-            early: Vec::new(),
+            early: Early::default(),
         };
         self.slots
             .insert(actor_id, Slot::Binding(Box::new(binding)));
@@ -113,9 +113,7 @@ impl SessionBindingAggregate {
                 });
                 self.previous_ended(previous, out);
                 // SB-22: registered there before its answer left, so they are judged by the new binding.
-                for push in early {
-                    self.push(now, push, out);
-                }
+                self.take_early(now, early, out);
                 return self.bind_again(waiting, out);
             }
             BindAnswer::Refused(refusal) => BindError::Refused {
@@ -133,10 +131,7 @@ impl SessionBindingAggregate {
                 }
             }
         };
-        for push in early {
-            let actor_id = push.actor.actor.actor_id;
-            out.push(super::report(Diagnostic::PushRefused, actor_id));
-        }
+        drop_early(early, out);
         self.put_back(actor_id, previous);
         out.push(SessionEffect::BindEnded {
             call: asked.call,
@@ -148,6 +143,7 @@ impl SessionBindingAggregate {
     pub(super) fn bind_abandoned(&mut self, call: CallId, out: &mut Effects) {
         if let Some(binding) = self.take_asked(|asked| asked.call == call) {
             Self::retract(&binding.asked, out);
+            drop_early(binding.early, out);
             self.put_back(binding.asked.actor.actor_id, binding.previous);
             return self.bind_again(binding.waiting, out);
         }
@@ -186,6 +182,32 @@ impl SessionBindingAggregate {
         }
     }
 
+    /// Where records about a binding wait whose answer is still on its way; `None` when no answer is awaited for it.
+    pub(super) fn early_of(&mut self, generation: BindingGeneration) -> Option<&mut Early> {
+        self.slots.values_mut().find_map(|slot| match slot {
+            Slot::Binding(binding) if binding.asked.generation == generation => {
+                Some(&mut binding.early)
+            }
+            Slot::Binding(_) | Slot::Bound(_) | Slot::Sealed(_) => None,
+        })
+    }
+
+    /// SB-22: sent behind the answer, so judged by the binding that it made.
+    fn take_early(&mut self, now: Monotonic, early: Early, out: &mut Effects) {
+        for record in early.into_records() {
+            match record {
+                EarlyRecord::Push(push) => self.push(now, push, out),
+                EarlyRecord::Seal(seal) => self.seal(now, seal, out),
+                EarlyRecord::Route { mesh_name, update } => {
+                    self.route_update(now, mesh_name, update, out);
+                }
+                EarlyRecord::Replaced { peer, replaced } => {
+                    self.replaced(now, peer, replaced, out);
+                }
+            }
+        }
+    }
+
     fn put_back(&mut self, actor_id: ActorId, previous: Option<Bound>) {
         if let Some(bound) = previous {
             self.slots.insert(actor_id, Slot::Bound(bound));
@@ -210,4 +232,29 @@ impl SessionBindingAggregate {
             self.bind(call, out);
         }
     }
+}
+
+/// There is no binding that they could be about.
+pub(super) fn drop_early(early: Early, out: &mut Effects) {
+    out.extend(early.into_records().into_iter().map(refused));
+}
+
+/// What becomes of a record that no binding answers for.
+fn refused(record: EarlyRecord) -> SessionEffect {
+    match record {
+        EarlyRecord::Push(push) => {
+            super::report(Diagnostic::PushRefused, push.actor.actor.actor_id)
+        }
+        // WR-55: the sealer gets no answer.
+        EarlyRecord::Seal(_) => SessionEffect::Ignored(Ignored::SealNotCurrent),
+        EarlyRecord::Route { update, .. } => {
+            super::report(Diagnostic::LateSessionRouteUpdate, update.actor.actor_id)
+        }
+        EarlyRecord::Replaced { .. } => SessionEffect::Ignored(Ignored::ReplacementStale),
+    }
+}
+
+/// Keeps a record until the answer comes, if there is room.
+pub(super) fn keep_early(early: &mut Early, record: EarlyRecord, out: &mut Effects) {
+    out.extend(early.keep(record).map(refused));
 }

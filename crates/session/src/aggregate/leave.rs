@@ -7,7 +7,8 @@ use spotlane_types::id::ActorId;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::command::session::BoundSessionReplaced;
 
-use super::slot::{Bound, Held, Notice, Slot};
+use super::bind::{drop_early, keep_early};
+use super::slot::{Bound, EarlyRecord, Held, Notice, Slot};
 use super::{
     Effects, Leaving, Replaced, ReplacedPhase, SessionBindingAggregate, Stage, report,
     session_closing,
@@ -32,10 +33,16 @@ impl SessionBindingAggregate {
     pub(super) fn replaced(
         &mut self,
         now: Monotonic,
-        peer: &Peer,
-        record: &BoundSessionReplaced,
+        peer: Peer,
+        record: BoundSessionReplaced,
         out: &mut Effects,
     ) {
+        let generation = record.retired_session.retired_binding_generation;
+        if let Some(early) = self.early_of(generation) {
+            // Sent behind the answer to its bind, which is still on its way.
+            let replaced = record;
+            return keep_early(early, EarlyRecord::Replaced { peer, replaced }, out);
+        }
         let (fence, retired) = (&record.actor_authority, &record.retired_session);
         let owner = &self.identity.owner;
         let from_target = peer.node_rid == fence.target_node_rid
@@ -241,9 +248,7 @@ impl SessionBindingAggregate {
                     let binding = *binding;
                     // SB-27: nobody is left who could use what may be registered.
                     Self::retract(&binding.asked, out);
-                    for _ in &binding.early {
-                        out.push(report(Diagnostic::PushRefused, actor_id.clone()));
-                    }
+                    drop_early(binding.early, out);
                     let calls = std::iter::once(binding.asked).chain(binding.waiting);
                     for call in calls {
                         out.push(session_closing(call.call, actor_id.clone()));

@@ -188,7 +188,7 @@ impl SessionBindingAggregate {
             }
             SessionEvent::Push(push) => self.push(now, push, out),
             SessionEvent::Replaced { peer, replaced } => {
-                self.replaced(now, &peer, &replaced, out);
+                self.replaced(now, peer, replaced, out);
             }
             SessionEvent::ReplacedCallbackEnded(end) => self.replaced_callback_ended(now, end, out),
             SessionEvent::Seal(seal) => self.seal(now, seal, out),

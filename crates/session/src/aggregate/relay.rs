@@ -6,9 +6,10 @@ use spotlane_types::time::Monotonic;
 use spotlane_wire::command::message::BoundSessionTail;
 use spotlane_wire::command::session::BoundSessionSend;
 
-use super::slot::{Bound, Held, Slot};
+use super::bind::keep_early;
+use super::slot::{Bound, EarlyRecord, Held, Slot};
 use super::{Effects, SessionBindingAggregate, report};
-use crate::bound::{EARLY_PUSHES_MAX, SESSION_CLOSE_PACKET};
+use crate::bound::SESSION_CLOSE_PACKET;
 use crate::effect::{CloseCause, Diagnostic, Ignored, SessionEffect};
 use crate::error::RelayError;
 use crate::event::RelayMessage;
@@ -135,10 +136,9 @@ impl SessionBindingAggregate {
         };
         if let Slot::Binding(binding) = slot
             && push.expected_binding_generation == binding.asked.generation
-            && binding.early.len() < EARLY_PUSHES_MAX
         {
             // Of the binding whose answer is still on its way (SB-23).
-            return binding.early.push(push);
+            return keep_early(&mut binding.early, EarlyRecord::Push(push), out);
         }
         if let Slot::Sealed(sealed) = slot {
             match standing(&sealed.bound, &push) {

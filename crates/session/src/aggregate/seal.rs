@@ -10,8 +10,9 @@ use spotlane_wire::command::session::{
 };
 use spotlane_wire::reference::SessionRouteUpdate;
 
+use super::bind::keep_early;
 use super::relay::{CurrentPush, submit};
-use super::slot::{Bound, Held, Sealed, Slot};
+use super::slot::{Bound, EarlyRecord, Held, Sealed, Slot};
 use super::{Effects, SessionBindingAggregate, report};
 use crate::effect::{CloseCause, Diagnostic, Ignored, SessionEffect};
 use crate::identity::{ActorRoute, Peer, SessionIdentity};
@@ -24,6 +25,10 @@ impl SessionBindingAggregate {
             // WR-51
             out.push(SessionEffect::Ignored(Ignored::WrongRole));
             return;
+        }
+        if let Some(early) = self.early_of(seal.binding_generation) {
+            // Sent behind the answer to its bind, which is still on its way.
+            return keep_early(early, EarlyRecord::Seal(seal), out);
         }
         match self.slots.remove(&actor_id) {
             Some(Slot::Sealed(sealed)) => {
@@ -73,6 +78,10 @@ impl SessionBindingAggregate {
         update: SessionRelocationRoute,
         out: &mut Effects,
     ) {
+        if let Some(early) = self.early_of(update.binding_generation) {
+            // Behind its seal, which waits for the same answer.
+            return keep_early(early, EarlyRecord::Route { mesh_name, update }, out);
+        }
         let actor_id = update.actor.actor_id.clone();
         let diagnostic = match self.slots.get(&actor_id) {
             Some(Slot::Sealed(sealed)) if sealed.seal.relocation == update.relocation => {

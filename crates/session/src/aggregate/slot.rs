@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 
 use spotlane_types::count::SessionSequence;
 use spotlane_types::generation::BindingGeneration;
+use spotlane_types::id::MeshName;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::command::session::{
-    BoundSessionSend, SessionRelocationRoute, SessionRelocationSeal,
+    BoundSessionReplaced, BoundSessionSend, SessionRelocationRoute, SessionRelocationSeal,
 };
 use spotlane_wire::reference::ActorRef;
 
+use crate::bound::{EARLY_CONTROLS_MAX, EARLY_PUSHES_MAX};
 use crate::effect::BoundActor;
 use crate::event::{BindCall, RelayMessage};
-use crate::identity::{ActorRoute, BindingToken, CallId};
+use crate::identity::{ActorRoute, BindingToken, CallId, Peer};
 
 /// The stages of one Actor in a session. No slot: not bound.
 #[derive(Debug)]
@@ -37,9 +39,54 @@ pub(super) struct Binding {
     pub(super) previous: Option<Bound>,
     /// SB-25: binds of one Actor run one after the other.
     pub(super) waiting: VecDeque<BindCall>,
-    /// Pushes of the new binding that came before its answer, on another way than the answer. At most
-    /// [`EARLY_PUSHES_MAX`](crate::bound::EARLY_PUSHES_MAX).
-    pub(super) early: Vec<BoundSessionSend>,
+    /// What came about the new binding before its answer.
+    pub(super) early: Early,
+}
+
+/// Records about a binding that came before the answer to its bind, in order.
+///
+/// The answer takes the other lane of the connection. They were sent behind it, so they are judged behind it (SB-23).
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    records: VecDeque<EarlyRecord>,
+    pushes: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum EarlyRecord {
+    Push(BoundSessionSend),
+    Seal(SessionRelocationSeal),
+    Route {
+        mesh_name: MeshName,
+        update: SessionRelocationRoute,
+    },
+    Replaced {
+        peer: Peer,
+        replaced: BoundSessionReplaced,
+    },
+}
+
+impl Early {
+    /// Keeps a record; one too many comes back.
+    pub(super) fn keep(&mut self, record: EarlyRecord) -> Option<EarlyRecord> {
+        let is_push = matches!(record, EarlyRecord::Push(_));
+        let controls = self.records.len().saturating_sub(self.pushes);
+        let fits = if is_push {
+            self.pushes < EARLY_PUSHES_MAX
+        } else {
+            controls < EARLY_CONTROLS_MAX
+        };
+        if !fits {
+            return Some(record);
+        }
+        self.pushes = self.pushes.saturating_add(usize::from(is_push));
+        self.records.push_back(record);
+        None
+    }
+
+    pub(super) fn into_records(self) -> VecDeque<EarlyRecord> {
+        self.records
+    }
 }
 
 /// A binding in force.

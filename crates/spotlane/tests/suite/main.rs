@@ -34,6 +34,8 @@ mod returns;
 mod session_attacks;
 mod session_ends;
 mod session_forgeries;
+mod session_leaks;
+mod session_promises;
 mod session_routes;
 mod sessions;
 mod stress;

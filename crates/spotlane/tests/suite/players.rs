@@ -157,6 +157,21 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// As `login`, for an Actor that is there.
+    async fn login_found(
+        &mut self,
+        session: &Session,
+        packet: Packet,
+    ) -> Result<(), HandlerFailure> {
+        let failed = |error: Error| HandlerFailure::new(error.kind().name(), error.to_string());
+        let id = String::from_utf8_lossy(&packet.payload().bytes).into_owned();
+        let found = self.host.actors().find(&id).await.map_err(failed)?;
+        let found = found.ok_or_else(HandlerFailure::internal)?;
+        self.actor = Some(self.host.bind(session, &found).await.map_err(failed)?);
+        packet.reply(spotlane::session::Payload::json("{}")).await?;
+        Ok(())
+    }
+
     async fn login(&mut self, session: &Session, packet: Packet) -> Result<(), HandlerFailure> {
         let failed = |error: Error| HandlerFailure::new(error.kind().name(), error.to_string());
         let id = String::from_utf8_lossy(&packet.payload().bytes).into_owned();
@@ -174,6 +189,18 @@ impl SessionHandler for Gate {
     async fn packet(&mut self, session: &Session, packet: Packet) -> Result<(), HandlerFailure> {
         if packet.name() == "login" {
             return self.login(session, packet).await;
+        }
+        if packet.name() == "login-found" {
+            return self.login_found(session, packet).await;
+        }
+        if packet.name() == "switch" {
+            // SB-6: among the bindings of this session and nowhere else.
+            let id = String::from_utf8_lossy(&packet.payload().bytes).into_owned();
+            let id = id.parse().map_err(|_| HandlerFailure::internal())?;
+            let found = session.actors().and_then(|actors| actors.find(&id));
+            self.actor = Some(found.ok_or_else(|| HandlerFailure::new("NotFound", "not bound"))?);
+            packet.reply(spotlane::session::Payload::json("{}")).await?;
+            return Ok(());
         }
         if packet.name() == "login-there" {
             let there = self.remembered.lock().unwrap().clone();
@@ -353,6 +380,23 @@ impl Client {
         let (sequence, bytes) = self.request(name, payload);
         self.socket.write_all(&bytes).await.unwrap();
         sequence
+    }
+
+    /// As [`Self::send`], on a connection that may have ended.
+    pub(crate) async fn try_send(&mut self, name: &str, payload: &str) {
+        let (_, bytes) = self.request(name, payload);
+        drop(self.socket.write_all(&bytes).await);
+    }
+
+    /// The next answer, whatever it says: `true` when it is no error; `false` also at the end of the connection.
+    pub(crate) async fn any_answer(&mut self) -> bool {
+        loop {
+            match self.frame().await {
+                Some(Frame::Response { .. }) => return true,
+                Some(Frame::Send { .. }) => {}
+                _ => return false,
+            }
+        }
     }
 
     /// The next frame that is no ping; `None` at the end of the connection.

@@ -1,11 +1,13 @@
 //! The end of a binding: who is told of it, how often, and where.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use spotlane::prelude::*;
 
 use crate::app::{Stores, settings};
-use crate::players::{Client, Game, Player, gate, players, tell, until};
+use crate::players::{Client, Game, PATIENCE, Player, gate, player_builder, players, tell, until};
+use crate::transfer::Process;
 use crate::two_hosts::connect;
 
 /// SB-60, SB-61, SB-62, EX-29, EX-309: T-BND-16
@@ -123,4 +125,81 @@ async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_
         "40",
         "each of them once"
     );
+}
+
+/// SB-91, RL-47, RL-358, SB-74: the host of a client is killed. Its Actor is told once, has no session any more, and moves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binding_ends_with_the_host_of_its_session() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    for id in ["p", "q"] {
+        a.actors().create::<Player>(id).await.unwrap();
+    }
+    let b = players("b", &stores, &game, settings()).await;
+    let mut short = settings();
+    short.owner_lease_renew_interval = Duration::from_millis(300);
+    short.owner_lease_renew_timeout = Duration::from_millis(300);
+    short.owner_lease_ttl = Duration::from_secs(4);
+    short.owner_lease_fencing_margin = Duration::from_secs(1);
+    let process = Process::new();
+    let g = player_builder("g", &stores, &game, short);
+    let g = process.start(g).await;
+    connect(&[&a, &b, &g]).await;
+    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    let at_g = g.clone();
+    let stream = process.run(async move { gate(&at_g).await }).await;
+    let mut clients = [
+        Client::login(&stream, "p").await,
+        Client::login(&stream, "q").await,
+    ];
+    // One of them is found by the former owner, and one by an owner that it has come to.
+    a.relocate("q", b.node_id()).await.unwrap();
+    until(|| b.session_counts().bound_actors == 1).await;
+    for client in &mut clients {
+        client.ask("note", "x").await.unwrap();
+    }
+    drop((stream, g));
+    process.kill();
+    game.left(2).await;
+    until(|| a.session_counts().bound_actors + b.session_counts().bound_actors == 0).await;
+    for id in ["p", "q"] {
+        let error = tell(&a, id, "x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOperation);
+    }
+    // Nobody is asked for a seal: nobody would answer.
+    let moved = tokio::time::timeout(PATIENCE, a.relocate("p", b.node_id())).await;
+    moved.expect("in time").unwrap();
+    let stream = gate(&a).await;
+    let mut again = Client::login(&stream, "p").await;
+    assert_eq!(again.ask("note", "y").await.unwrap(), "x,left,y");
+    game.left(2).await;
+}
+
+/// SB-50, SB-57, SB-65: a callback that is queued when its Actor moves says nothing of the session that is bound by then
+#[tokio::test(flavor = "multi_thread")]
+async fn a_callback_that_moves_with_its_actor_ends_no_later_binding() {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let b = players("b", &stores, &game, settings()).await;
+    let g = players("g", &stores, &game, settings()).await;
+    connect(&[&a, &b, &g]).await;
+    until(|| a.nodes().len() == 3).await;
+    let stream = gate(&g).await;
+    let mut first = Client::login(&stream, "p").await;
+    first.send("wait", "").await;
+    game.began.notified().await;
+    drop(first);
+    // Its notice waits for the callback, and the callback for the handler.
+    until(|| a.session_counts().waiting == 1).await;
+    let mut second = Client::login(&stream, "p").await;
+    let (mover, to) = (a.clone(), b.node_id().clone());
+    let moved = tokio::spawn(async move { mover.relocate("p", &to).await });
+    until(|| a.status().sealing == 1).await;
+    game.go_on.notify_one();
+    moved.await.unwrap().unwrap();
+    assert_eq!(second.ask("place", "").await.unwrap(), "b");
+    tell(&b, "p", "still here").await.unwrap();
+    assert_eq!(second.pushed().await.1, "still here");
+    assert_eq!(second.ask("note", "x").await.unwrap(), "left,x");
 }

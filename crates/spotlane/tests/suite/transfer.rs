@@ -48,6 +48,14 @@ impl Process {
         runtime.spawn(host.start()).await.unwrap().unwrap()
     }
 
+    /// Runs something of the process to its end.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        part: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        self.0.as_ref().unwrap().spawn(part).await.unwrap()
+    }
+
     pub(crate) fn kill(self) {
         drop(self);
     }

@@ -288,6 +288,17 @@ impl Host {
             Record::BoundSessionReplaced(replaced) => {
                 let session = session_of(&replaced.retired_session.session_rid);
                 let session = session.context("a session of this world")?;
+                let generation = replaced.retired_session.retired_binding_generation;
+                let made = |unit: &SessionUnit| {
+                    unit.known
+                        .values()
+                        .any(|known| known.generation == generation)
+                };
+                if shared.has(Mutant::LoseEarly)
+                    && !self.sessions.units.get(&session).is_some_and(made)
+                {
+                    return Ok(());
+                }
                 let peer = shared.cast.peer(from)?;
                 let event = SessionEvent::Replaced { peer, replaced };
                 self.drive_session(session, event, shared)

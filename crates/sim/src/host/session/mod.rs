@@ -235,7 +235,14 @@ impl Host {
         effects: Vec<SessionEffect>,
         shared: &mut Shared,
     ) -> Result<()> {
-        self.note_bound(session, shared);
+        // A replacement that came before the answer ends the binding in the step that makes it.
+        let made = effects.iter().filter_map(|effect| match effect {
+            SessionEffect::BindEnded {
+                result: Ok(bound), ..
+            } => Some(bound.clone()),
+            _ => None,
+        });
+        self.note_bound(session, made.collect(), shared);
         for effect in effects {
             self.session_effect(session, effect, shared)?;
         }
@@ -252,12 +259,12 @@ impl Host {
     }
 
     /// Notes what has come into force, and where routes lead now.
-    fn note_bound(&mut self, session: SessionIndex, shared: &mut Shared) {
+    fn note_bound(&mut self, session: SessionIndex, made: Vec<BoundActor>, shared: &mut Shared) {
         let Some(unit) = self.sessions.units.get_mut(&session) else {
             return;
         };
         let mut seen = Vec::new();
-        for bound in unit.machine.bound() {
+        for bound in made.into_iter().chain(unit.machine.bound()) {
             let Some(actor) = shared.cast.actor_of(&bound.actor.actor_id) else {
                 continue;
             };

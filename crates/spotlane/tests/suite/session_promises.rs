@@ -1,0 +1,167 @@
+//! What section 14 of the session seed asks for, on real hosts and real connections.
+
+use std::sync::atomic::Ordering;
+
+use spotlane::prelude::*;
+use spotlane_stream_proto::Frame;
+use tokio::io::AsyncWriteExt;
+
+use crate::app::{Stores, settings};
+use crate::players::{Client, Game, Player, gate, player_builder, players, tell, until};
+use crate::proxy::{Proxy, Way, Wire};
+use crate::two_hosts::connect;
+
+/// A host with `p`, and one with a stream.
+async fn pair() -> (Host, Host, Game) {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = players("g", &stores, &game, settings()).await;
+    connect(&[&a, &g]).await;
+    until(|| a.nodes().len() == 2 && g.nodes().len() == 2).await;
+    (a, g, game)
+}
+
+/// SB-2, SB-6, SB-11, SB-64: T-BND-02
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_02_one_session_holds_two_actors_on_two_hosts() {
+    let (a, g, game) = pair().await;
+    a.actors().create::<Player>("q").await.unwrap();
+    if a.actors().find("q").await.unwrap().unwrap().node() == a.node_id() {
+        a.relocate("q", g.node_id()).await.unwrap();
+    }
+    let place = g.actor("q").request("place", Payload::empty());
+    assert_eq!(place.reply::<String>().await.unwrap(), "g");
+    let stream = gate(&g).await;
+    let mut client = Client::login(&stream, "p").await;
+    client.ask_until_open("login", "q").await;
+    assert_eq!(g.session_counts().bindings, 2);
+    for (id, node) in [("p", "a"), ("q", "g"), ("p", "a")] {
+        client.ask("switch", id).await.unwrap();
+        assert_eq!(client.ask("place", "").await.unwrap(), node);
+        client.ask("note", id).await.unwrap();
+        tell(&a, id, id).await.unwrap();
+        assert_eq!(client.pushed().await.1, id);
+    }
+    assert_eq!(client.ask("note", "end").await.unwrap(), "p,p,end");
+    // The end of one is not the end of the other.
+    client.ask("logout", "").await.unwrap();
+    let refused = client.ask("switch", "p").await.unwrap_err();
+    assert!(refused.contains("NotFound"), "{refused}");
+    client.ask("switch", "q").await.unwrap();
+    assert_eq!(client.ask("note", "end").await.unwrap(), "q,end");
+    game.left(1).await;
+}
+
+/// SB-13, SB-71: T-BND-04
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_04_a_reference_to_an_earlier_incarnation_is_refused() {
+    let (a, g, _game) = pair().await;
+    let stream = gate(&g).await;
+    let mut client = Client::login(&stream, "p").await;
+    client.ask("remember", "").await.unwrap();
+    client.ask("logout", "").await.unwrap();
+    let first = a.actors().find("p").await.unwrap().unwrap();
+    assert!(a.actors().destroy(&first).await.unwrap());
+    a.actors().create::<Player>("p").await.unwrap();
+    if a.actors().find("p").await.unwrap().unwrap().node() != a.node_id() {
+        g.relocate("p", a.node_id()).await.unwrap();
+    }
+    let place = a.actor("p").request("place", Payload::empty());
+    assert_eq!(place.reply::<String>().await.unwrap(), "a");
+    let refused = client.ask("login-there", "").await.unwrap_err();
+    assert!(refused.contains("InvalidOperation"), "{refused}");
+    client.ask_until_open("login", "p").await;
+    assert_eq!(client.ask("note", "new").await.unwrap(), "new");
+}
+
+/// SB-33, SB-50: a session that does not know yet that another one has its Actor. T-BND-12
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_12_what_the_session_before_relays_is_refused() {
+    let (stores, game, wire) = (Stores::new(), Game::default(), Wire::new());
+    let before_a = Proxy::start(&wire, Way::Out).await;
+    let before_g = Proxy::start(&wire, Way::In).await;
+    let at = |node: &str, proxy: &Proxy| {
+        player_builder(node, &stores, &game, settings())
+            .listen(proxy.listen())
+            .advertise(proxy.advertise())
+            .start()
+    };
+    let a = at("a", &before_a).await.unwrap();
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = at("g", &before_g).await.unwrap();
+    connect(&[&a, &g]).await;
+    let (at_g, at_a) = (gate(&g).await, gate(&a).await);
+    let mut first = Client::login(&at_g, "p").await;
+    assert_eq!(first.ask("note", "1").await.unwrap(), "1");
+    // What the Actor's owner says to the first session does not arrive for now; the other way is open.
+    wire.stop_after(0);
+    let mut second = Client::login(&at_a, "p").await;
+    let late = first.one_way("jot", "late");
+    first.socket.write_all(&late).await.unwrap();
+    let asked = first.send("note", "late too").await;
+    assert_eq!(second.ask("note", "2").await.unwrap(), "1,2");
+    wire.go_on();
+    // Refused, or cut off by the close that the second login brings.
+    while let Some(frame) = first.frame().await {
+        match frame {
+            Frame::Send { name, .. } => assert_eq!(name.as_str(), "replaced"),
+            Frame::Error {
+                sequence: Some(sequence),
+                ..
+            } => assert_eq!(sequence.get(), asked),
+            other => panic!("{other:?}"),
+        }
+    }
+    tell(&a, "p", "mine").await.unwrap();
+    assert_eq!(second.pushed().await.1, "mine");
+    assert_eq!(second.ask("note", "3").await.unwrap(), "1,2,3");
+    assert_eq!(game.left.load(Ordering::SeqCst), 0);
+}
+
+/// SB-25, SB-26, SB-51: T-BND-14
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_14_a_session_that_binds_again_is_not_replaced() {
+    let (a, g, game) = pair().await;
+    let stream = gate(&g).await;
+    let mut client = Client::login(&stream, "p").await;
+    for number in 0..3 {
+        client.ask("login", "p").await.unwrap();
+        tell(&a, "p", &number.to_string()).await.unwrap();
+        // Nothing else came in between, and it comes once.
+        assert_eq!(
+            client.pushed().await,
+            ("told".to_owned(), number.to_string())
+        );
+    }
+    assert_eq!(g.session_counts().bindings, 1);
+    assert_eq!(client.ask("note", "x").await.unwrap(), "x");
+    assert_eq!(game.left.load(Ordering::SeqCst), 0);
+    assert_eq!(stream.stats().active(), 1);
+}
+
+/// SB-35, SB-59, ST-165: both connections count their requests from one, and the reply to the second request of the former
+/// one is no answer to the second of the next. T-BND-10, T-BND-15
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_15_a_late_reply_of_the_former_connection_is_not_applied_to_the_next() {
+    let (a, g, game) = pair().await;
+    let stream = gate(&g).await;
+    let mut former = Client::login(&stream, "p").await;
+    assert_eq!(former.send("wait", "").await, 2);
+    game.began.notified().await;
+    drop(former);
+    until(|| a.session_counts().waiting == 1).await;
+    let mut next = Client::login(&stream, "p").await;
+    assert_eq!(next.send("place", "").await, 2);
+    game.go_on.notify_one();
+    assert_eq!(next.answer().await, (2, Ok("a".to_owned())));
+    tell(&a, "p", "end").await.unwrap();
+    loop {
+        match next.frame().await {
+            Some(Frame::Send { name, .. }) if name.as_str() == "farewell" => {}
+            Some(Frame::Send { name, .. }) => break assert_eq!(name.as_str(), "told"),
+            other => panic!("{other:?}"),
+        }
+    }
+    game.left(1).await;
+}
