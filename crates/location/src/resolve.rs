@@ -134,7 +134,8 @@ impl Seen {
     }
 }
 
-/// RL-365: the phases in which the owner of the row serves.
+/// RL-365: the phases in which the owner of the row serves. This product writes none of those before the commit for a single
+/// object (RL-28), but it reads them as what they mean: the source owns it (RL-22, RL-23, RL-27).
 fn served(phase: RelocationPhase) -> bool {
     match phase {
         RelocationPhase::None

@@ -23,7 +23,9 @@ use crate::target::{
     BacklogItem, CommitAnswer, LifecycleOutcome, LifecycleStep, LocalCheck, RestoreFailure, Target,
     TargetEffect, TargetEvent, TargetStage,
 };
-use crate::unit::sample::{connection, note, plan, row_of_source, row_of_target, text_of};
+use crate::unit::sample::{
+    connection, note, plan, row_of_source, row_of_target, text_of, tick, timer,
+};
 use crate::vocabulary::Trace;
 
 /// A step of the world that somebody has to take.
@@ -107,6 +109,14 @@ pub(crate) struct World {
     pub(crate) ran_at_source: Vec<String>,
     pub(crate) ran_at_target: Vec<String>,
     pub(crate) forwarded: Vec<String>,
+    /// What the source sent as command 31, and how many of commands 52, 30 and 53 there were.
+    pub(crate) relayed: Vec<String>,
+    pub(crate) chunks: usize,
+    pub(crate) replies: usize,
+    /// A tick of this timer stands behind the queue of the source when that is captured.
+    pub(crate) tick: Option<&'static str>,
+    /// Whether the target's owner change reaches the store.
+    pub(crate) commits: bool,
     pub(crate) dropped: u64,
     pub(crate) ended: Vec<u64>,
     pub(crate) releases: usize,
@@ -149,6 +159,11 @@ impl World {
             ran_at_source: Vec::new(),
             ran_at_target: Vec::new(),
             forwarded: Vec::new(),
+            relayed: Vec::new(),
+            chunks: 0,
+            replies: 0,
+            tick: None,
+            commits: true,
             dropped: 0,
             ended: Vec::new(),
             releases: 0,
@@ -302,10 +317,12 @@ impl World {
         let join = join.map(|join| join_record(note("join").source, join));
         let queue = join.into_iter().chain(saved.iter().cloned());
         let queue = queue.map(|record| QueuedWork::Record(Box::new(record)));
+        let tick = self.tick.map(|name| QueuedWork::Tick(Box::new(tick(name))));
+        let timers = self.tick.map(timer);
         let capture = ParticipantCapture {
             state: Some(vec![1; self.state].into()),
-            queue: queue.collect(),
-            timers: Vec::new(),
+            queue: queue.chain(tick).collect(),
+            timers: timers.into_iter().collect(),
         };
         self.source_queue = saved;
         Box::new(Payload::encode(order, &[capture]).unwrap())
@@ -367,6 +384,11 @@ impl World {
             let lost = SourceEvent::ConnectionLost(on);
             self.tasks.push_back(Task::Source(lost));
             return SubmitOutcome::FailedOrUnknown;
+        }
+        match &record {
+            Record::RelocationData(relay) => self.relayed.push(text_of(&relay.record)),
+            Record::RelocationState(_) => self.chunks += 1,
+            _ => {}
         }
         self.to_target
             .push_back((on, Sent::Record(Box::new(record))));
@@ -542,6 +564,7 @@ impl World {
             TargetEffect::ReadAuthority => Some(Task::TargetReads),
             TargetEffect::Restore(_) => Some(Task::Target(TargetEvent::Restored(self.restore))),
             TargetEffect::Send { connection, record } => {
+                self.replies += 1;
                 if self.line == Some(connection) {
                     self.to_source.push_back((connection, *record));
                     Some(Task::ToSource)
@@ -549,7 +572,7 @@ impl World {
                     None
                 }
             }
-            TargetEffect::Commit(_) => Some(Task::Commit),
+            TargetEffect::Commit(_) => self.commits.then_some(Task::Commit),
             TargetEffect::Merge(items) => {
                 self.diverted = false;
                 self.target_queue.extend(items.iter().map(text_of_item));

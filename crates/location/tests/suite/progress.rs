@@ -107,6 +107,44 @@ async fn a_move_goes_from_its_commit_to_a_plain_row() {
     );
 }
 
+/// RL-22, RL-23, RL-27, RL-365: a move of somebody who records captured, prepared and aborted has not committed: the source owns
+/// the object, for itself and for everybody who looks for it.
+#[tokio::test]
+async fn phases_before_the_commit_name_the_source_as_owner() {
+    for phase in [
+        RelocationPhase::Captured,
+        RelocationPhase::Prepared,
+        RelocationPhase::Aborted,
+    ] {
+        let (store, _) = memory();
+        let a = Host::start("a", &store, store.clone()).await;
+        let b = Host::start("b", &store, store.clone()).await;
+        let source = a.create("room").await;
+        let mut early = committed(&source, &b);
+        let of_a = pointing(&a, &source);
+        early.owner_id = of_a.owner_id;
+        early.owner_lease_generation = of_a.owner_lease_generation;
+        early.owner_node_rid = of_a.owner_node_rid;
+        early.owner_node_generation = of_a.owner_node_generation;
+        early.relocation_state.as_mut().unwrap().phase = phase;
+        let recorded = a.repository.preserve(&a.held, &source, &early, a.until());
+        let row = recorded.await.unwrap();
+        assert_eq!(
+            seen(&a, fence(&source)).await,
+            SourceView::Pending,
+            "{phase}"
+        );
+        let rid = &b.node.routing_id;
+        let run = b.node.lifecycle_generation;
+        assert!(!row.is_taken_by(b.held.lease(), rid, run, move_id()));
+        let found = b.repository.find(&spot("room"), b.until()).await.unwrap();
+        let Resolved::Ready(route) = found else {
+            panic!("{phase}: {found:?}")
+        };
+        assert_eq!(route.tenure.node_rid, a.node.routing_id, "{phase}");
+    }
+}
+
 /// RL-20, RL-25: steps are the target's, after a commit and forwards only.
 #[tokio::test]
 async fn no_step_is_taken_by_another_or_backwards() {

@@ -4,14 +4,17 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 
 use bytes::Bytes;
-use spotlane_types::count::{ApplicationVersion, ReplyRouteId, SessionSequence};
+use spotlane_types::count::{
+    ApplicationVersion, DeliveryIndex, MaxCatchUpTicks, ParticipantId, PeriodMillis, ReplyRouteId,
+    ScheduledIndex, SessionSequence, SkippedTicks, WorkOrder,
+};
 use spotlane_types::generation::{
     AuthorityOwnerGeneration, BindingGeneration, NodeGeneration, ObjectGeneration,
     OwnerLeaseGeneration, TargetAttemptGeneration,
 };
 use spotlane_types::id::{NodeRid, OperationId, RelocationId, SessionRid};
-use spotlane_types::kind::MeshOperationKind;
-use spotlane_types::time::Monotonic;
+use spotlane_types::kind::{MeshOperationKind, TimerOverrunPolicyKind};
+use spotlane_types::time::{Monotonic, UnixMillis};
 use spotlane_wire::blob::PayloadBytes;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::payload::ApplicationPayload;
@@ -19,7 +22,7 @@ use spotlane_wire::reference::{
     ActorRef, ActorRouteFence, RelocationCoordinatorFence, RelocationTargetFence, SpotMembership,
     SpotRef,
 };
-use spotlane_wire::relocation::RelocationObject;
+use spotlane_wire::relocation::{PendingTimerTick, RelocationObject, TimerRegistration};
 
 use super::{Binding, EarlyProgress, MovePlan, SessionOwner, UnitPolicy};
 use crate::identity::{
@@ -239,4 +242,32 @@ pub(crate) fn text_of(record: &FrozenRecord) -> String {
         return format!("{:?}", record.kind());
     };
     String::from_utf8_lossy(payload.payload.as_bytes()).into_owned()
+}
+
+/// A timer of the object, and a tick of it that has not run.
+pub(crate) fn timer(name: &str) -> TimerRegistration {
+    TimerRegistration {
+        participant_id: ParticipantId::MIN,
+        name: name.parse().unwrap(),
+        handler_type: "ticked".parse().unwrap(),
+        period_milliseconds: PeriodMillis::new(10).unwrap(),
+        overrun_policy: TimerOverrunPolicyKind::SkipLateTicks,
+        max_catch_up_ticks: MaxCatchUpTicks::new(1).unwrap(),
+        stop_on_unhandled_exception: false,
+        last_completed_delivery_index: None,
+        last_completed_scheduled_index: None,
+        next_scheduled_at_unix_milliseconds: UnixMillis::new(20).unwrap(),
+    }
+}
+
+pub(crate) fn tick(name: &str) -> PendingTimerTick {
+    PendingTimerTick {
+        participant_id: ParticipantId::MIN,
+        order: WorkOrder::new(1).unwrap(),
+        timer_name: name.parse().unwrap(),
+        delivery_index: DeliveryIndex::new(1).unwrap(),
+        scheduled_index: ScheduledIndex::new(1).unwrap(),
+        scheduled_at_unix_milliseconds: UnixMillis::new(10).unwrap(),
+        skipped_ticks: SkippedTicks::new(0).unwrap(),
+    }
 }

@@ -181,6 +181,91 @@ async fn t_rel_11_hosts_with_other_sizes_take_each_others_chunks() {
     }
 }
 
+/// T-REL-12, RL-131, SRC-3: a state far above the budget is on its way; an Actor that is to move to the same node waits for its
+/// turn, unsealed, and goes on answering where it is. Both moves end well.
+#[tokio::test(flavor = "multi_thread")]
+async fn t_rel_12_an_actor_that_waits_for_the_budget_goes_on_answering() {
+    let mut narrow = settings();
+    narrow.relocation_in_flight_payload_budget = 100_000;
+    let (a, b, wire) = wired(narrow).await;
+    let other = a.actors().create::<Counter>("other").await.unwrap();
+    if other.actor().unwrap().node() == b.node_id() {
+        b.relocate("other", a.node_id()).await.unwrap();
+    }
+    while text(&a, "other", "place").await.unwrap() != "a" {
+        tokio::task::yield_now().await;
+    }
+    // Far more than the buffers of the sockets hold.
+    grow(&a, LARGE).await;
+    wire.stop_after(bytes(LARGE / 8));
+    let move_of = |id: &'static str| {
+        let (mover, target) = (a.clone(), b.node_id().clone());
+        tokio::spawn(async move { mover.relocate(id, &target).await })
+    };
+    let first = move_of("c");
+    wire.stopped().await;
+    let second = move_of("other");
+    while a.status().moving < 2 {
+        tokio::task::yield_now().await;
+    }
+    for n in 1..=50 {
+        assert_eq!(add(&a, "other", 1).await.unwrap(), n.to_string());
+        assert_eq!(a.status().sealing, 0);
+    }
+    assert!(!first.is_finished() && !second.is_finished());
+    wire.go_on();
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(add(&a, "other", 1).await.unwrap(), "51");
+    assert_eq!(text(&a, "other", "place").await.unwrap(), "b");
+}
+
+/// T-REL-23, RL-129, EX-136: what comes with an Actor is more than all the jobs that its new host takes at once. It drains in
+/// order, and nothing fails for want of room.
+#[tokio::test(flavor = "multi_thread")]
+async fn t_rel_23_a_backlog_above_the_job_limit_drains_in_order() {
+    const REQUESTS: usize = 20;
+    let (stores, at_a) = (Stores::new(), Shared::default());
+    let mut tight = settings();
+    tight.job_limit = spotlane::JobLimit::Manual(2);
+    let (a, b) = started(
+        builder("a", &stores, &at_a),
+        builder("b", &stores, &Shared::default()).settings(tight),
+    )
+    .await;
+    let blocker = a.actor("c");
+    let blocked = tokio::spawn(async move { blocker.request("wait", ()).await });
+    at_a.began.notified().await;
+    send_notes(&a).await;
+    let asked: Vec<_> = (0..REQUESTS)
+        .map(|_| {
+            let asker = a.clone();
+            tokio::spawn(async move { add(&asker, "c", 1).await })
+        })
+        .collect();
+    while usize::try_from(a.status().jobs.queued).unwrap() < NOTES + REQUESTS {
+        tokio::task::yield_now().await;
+    }
+    let (mover, target) = (a.clone(), b.node_id().clone());
+    let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
+    while a.status().sealing == 0 {
+        tokio::task::yield_now().await;
+    }
+    at_a.gate.notify_one();
+    moved.await.unwrap().unwrap();
+    blocked.await.unwrap().unwrap();
+    let mut totals = Vec::new();
+    for asked in asked {
+        totals.push(asked.await.unwrap().unwrap().parse::<usize>().unwrap());
+    }
+    totals.sort_unstable();
+    assert_eq!(totals, (1..=REQUESTS).collect::<Vec<_>>());
+    let log = text(&b, "c", "log").await.unwrap();
+    assert_eq!(numbers(&log), (0..NOTES).collect::<Vec<_>>());
+    assert_eq!(text(&b, "c", "place").await.unwrap(), "b");
+    assert!(b.status().jobs.peak <= 2, "{:?}", b.status().jobs);
+}
+
 /// T-REL-13, RL-134, RL-135, RL-136, SRC-11, TGT-20: a connection that is cut among the chunks, and one that is cut among
 /// the relayed records: both come again on the next one, and each message is handled once and in order.
 #[tokio::test(flavor = "multi_thread")]
