@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::host::AnyLane;
 use crate::kind::{GateUse, Kind};
+use crate::lane::Lane;
 use crate::limits::LaneLimits;
 use crate::owner::Owner;
 use crate::ready::ReadySet;
@@ -113,6 +114,20 @@ impl Engine {
         &self.shared.stats
     }
 
+    /// The first half of [`Engine::shutdown`] (EX-306): from the call on every submit is refused with `ShuttingDown`; what
+    /// was accepted goes on until it has ended or `grace` is over. Owners stay, and `last` goes on taking work, so that it
+    /// can be told of the end while the others are still there (RL-221).
+    ///
+    /// # Cancel safety
+    /// As [`Engine::shutdown`].
+    pub async fn drain<O: Owner>(&self, last: Option<&Lane<O>>, grace: impl Future<Output = ()>) {
+        let lanes = {
+            let last = last.map(|lane| Arc::as_ptr(&lane.core).cast::<()>());
+            self.stop_taking(|lane| last != Some(Arc::as_ptr(lane).cast::<()>()))
+        };
+        until_quiet(&lanes, grace).await;
+    }
+
     /// Ends the engine (EX-306). From the call on every submit is refused with `ShuttingDown`; what was
     /// accepted goes on until it has ended or `grace` is over. Then the rest ends with `ShuttingDown`,
     /// once each, and the workers end.
@@ -120,37 +135,8 @@ impl Engine {
     /// # Cancel safety
     /// Dropped in the middle, submits stay refused and accepted work goes on; call it again to finish.
     pub async fn shutdown(&self, grace: impl Future<Output = ()>) {
-        let serving = self.shared.phase.compare_exchange(
-            SERVING,
-            STOPPING,
-            Ordering::SeqCst,
-            Ordering::SeqCst,
-        );
-        let lanes = self.shared.registry.all();
-        if serving.is_ok() {
-            for lane in &lanes {
-                // One that a move holds is closed when it is given back.
-                lane.close().ok();
-            }
-        }
-        let quiet = async {
-            for lane in &lanes {
-                if let Some(quiet) = Arc::clone(lane).quiet() {
-                    // A lane that ended while we waited is quiet too.
-                    drop(quiet.await);
-                }
-            }
-        };
-        {
-            let (mut quiet, mut grace) = (pin!(quiet), pin!(grace));
-            poll_fn(|cx| {
-                if quiet.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(());
-                }
-                grace.as_mut().poll(cx)
-            })
-            .await;
-        }
+        let lanes = self.stop_taking(|_| true);
+        until_quiet(&lanes, grace).await;
         drop(lanes);
         for lane in self.shared.registry.all() {
             lane.abort();
@@ -159,6 +145,38 @@ impl Engine {
         let mut tasks = self.tasks.lock().await;
         while tasks.join_next().await.is_some() {}
     }
+
+    /// Closes those of the lanes, and gives them.
+    fn stop_taking(&self, which: impl Fn(&Arc<dyn AnyLane>) -> bool) -> Vec<Arc<dyn AnyLane>> {
+        self.shared.phase.fetch_max(STOPPING, Ordering::SeqCst);
+        let mut lanes = self.shared.registry.all();
+        lanes.retain(which);
+        for lane in &lanes {
+            // One that a move holds is closed when it is given back.
+            lane.close().ok();
+        }
+        lanes
+    }
+}
+
+/// Waits until nothing is left in these lanes, or `grace` is over.
+async fn until_quiet(lanes: &[Arc<dyn AnyLane>], grace: impl Future<Output = ()>) {
+    let quiet = async {
+        for lane in lanes {
+            if let Some(quiet) = Arc::clone(lane).quiet() {
+                // A lane that ended while we waited is quiet too.
+                drop(quiet.await);
+            }
+        }
+    };
+    let (mut quiet, mut grace) = (pin!(quiet), pin!(grace));
+    poll_fn(|cx| {
+        if quiet.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        grace.as_mut().poll(cx)
+    })
+    .await;
 }
 
 impl Drop for Engine {

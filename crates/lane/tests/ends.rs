@@ -91,6 +91,32 @@ async fn the_end_of_the_host_ends_a_requested_seal() {
     assert_eq!(request.await.ok(), Some(Some(SealError::Ended)));
 }
 
+/// EX-306, EX-307: a host that drains refuses work for all lanes but the last one, whose owner can be told of the end while
+/// the other owners are still there.
+#[tokio::test]
+async fn the_last_lane_is_told_before_the_others_go() {
+    let bench = Bench::new();
+    let (member, last) = (bench.spot(GateUse::Own), bench.spot(GateUse::Own));
+    assert!(member.enqueue(Step::Note("accepted")).is_ok());
+    bench
+        .engine
+        .drain(Some(&last), std::future::pending())
+        .await;
+    let refused = member.enqueue(Step::Note("late")).err();
+    assert_eq!(
+        refused.map(|refused| refused.reason().clone()),
+        Some(Refusal::ShuttingDown)
+    );
+    assert!(last.ask_lifecycle(Step::Note("closing")).await.is_ok());
+    bench.engine.shutdown(std::future::ready(())).await;
+    let ended = last.enqueue_lifecycle(Step::Note("ended")).err();
+    assert_eq!(
+        ended.map(|refused| refused.reason().clone()),
+        Some(Refusal::ShuttingDown)
+    );
+    assert_eq!(bench.log.text(), "accepted closing");
+}
+
 /// EX-113: a lane that is being moved cannot be closed, and can be again once it is restored.
 #[tokio::test]
 async fn a_sealed_lane_is_not_closed() {

@@ -1,14 +1,17 @@
-//! The Entry Spot of a host: what its application is told about the Actors that join it and leave it (RL-30, RL-45, RL-46).
+//! The Entry Spot of a host: what its application is told about the Actors that join it and leave it, and about its
+//! end (RL-30, RL-45, RL-46, RL-48).
 
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use spotlane_lane::{AskError, GateUse, HandlerError, KeepGate, Lane, Owner, Spot, Turn};
 use spotlane_types::id::NodeRid;
 
 use crate::actor::ActorRef;
 use crate::calls::{ActorHandle, Caller};
+use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::handlers::BoxFuture;
@@ -55,6 +58,61 @@ pub trait EntrySpot: Send + 'static {
         let _ = (context, actor);
         std::future::ready(())
     }
+
+    /// The Spot ends, because its host does (RL-48, RL-52): once, when everything that its Actors had accepted has ended,
+    /// and while they and their rows are still there.
+    ///
+    /// A callback that panics, or has not ended when the time is over, makes the end a forced one (RL-77). It is dropped
+    /// then.
+    fn on_closing(
+        &mut self,
+        context: &mut SpotContext,
+        closing: &Closing,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (context, closing);
+        std::future::ready(())
+    }
+}
+
+/// Why a Spot ends (RL-51 to RL-54).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "closed by RL-51 to RL-54")]
+pub enum CloseReason {
+    /// The application closed it.
+    ExplicitClose = 0,
+    /// Its host ends: the only reason of an Entry Spot.
+    HostShutdown = 1,
+    /// It has moved to another host.
+    RelocationOut = 2,
+    /// Nobody needed it for a while.
+    IdleEvicted = 3,
+}
+
+/// What a Spot is told about its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing {
+    reason: CloseReason,
+    deadline: Deadline,
+}
+
+impl Closing {
+    /// Why it ends.
+    pub const fn reason(&self) -> CloseReason {
+        self.reason
+    }
+
+    /// How much time is left until its host goes on without it; zero when that is over.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.left().unwrap_or_default()
+    }
+
+    /// Resolves when the time is over: the signal of this callback alone (EX-307).
+    ///
+    /// # Cancel safety
+    /// It only waits.
+    pub async fn expired(&self) {
+        tokio::time::sleep(self.time_left()).await;
+    }
 }
 
 /// The surroundings of a callback of a Spot.
@@ -97,6 +155,11 @@ pub(crate) trait ErasedEntrySpot: Send {
         context: &'a mut SpotContext,
         actor: &'a ActorRef,
     ) -> BoxFuture<'a, ()>;
+    fn closing<'a>(
+        &'a mut self,
+        context: &'a mut SpotContext,
+        closing: &'a Closing,
+    ) -> BoxFuture<'a, ()>;
 }
 
 impl<S: EntrySpot> ErasedEntrySpot for S {
@@ -115,6 +178,14 @@ impl<S: EntrySpot> ErasedEntrySpot for S {
     ) -> BoxFuture<'a, ()> {
         Box::pin(self.on_leave_actor(context, actor))
     }
+
+    fn closing<'a>(
+        &'a mut self,
+        context: &'a mut SpotContext,
+        closing: &'a Closing,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.on_closing(context, closing))
+    }
 }
 
 /// The owner of the Spot's lane.
@@ -126,6 +197,7 @@ struct SpotCell {
 enum SpotWork {
     Joined(ActorRef),
     Left(ActorRef),
+    Closing(Closing),
 }
 
 impl Owner for SpotCell {
@@ -143,6 +215,7 @@ impl Owner for SpotCell {
         match work {
             SpotWork::Joined(actor) => spot.joined(&mut context, &actor).await,
             SpotWork::Left(actor) => spot.left(&mut context, &actor).await,
+            SpotWork::Closing(closing) => spot.closing(&mut context, &closing).await,
         }
         Ok(())
     }
@@ -197,6 +270,33 @@ pub(crate) fn left(core: &Arc<Core>, actor: ActorRef) {
             tracing::warn!(target: "spotlane::runtime::relocation", %error, "a leave callback did not end well");
         }
     });
+}
+
+/// Refuses new work of the whole host and lets what was accepted end, or the grace; the Entry Spot still takes work, and no
+/// instance goes (RL-221).
+pub(crate) async fn drain_host(core: &Core, grace: impl Future<Output = ()>) {
+    let lane = core.entry.get().map(|EntryLane(lane)| lane);
+    core.engine.drain(lane, grace).await;
+}
+
+/// Tells the Entry Spot that its host ends (RL-52), and whether it took that well (RL-77).
+pub(crate) async fn closing(core: &Core, deadline: Deadline) -> bool {
+    let Some(EntryLane(lane)) = core.entry.get() else {
+        return true;
+    };
+    let closing = Closing {
+        reason: CloseReason::HostShutdown,
+        deadline,
+    };
+    let told = lane.ask_lifecycle(SpotWork::Closing(closing));
+    let error = match tokio::time::timeout(closing.time_left(), told).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => error,
+        Err(_) => AskError::DeadlineExceeded,
+    };
+    // RL-329
+    tracing::warn!(target: "spotlane::runtime::host", %error, "onClosingFailed");
+    false
 }
 
 impl fmt::Debug for EntryLane {

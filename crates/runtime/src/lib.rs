@@ -55,7 +55,7 @@ pub use crate::calls::{ActorHandle, RequestCall, SendCall};
 pub use crate::clock::store_time;
 pub use crate::context::Context;
 pub use crate::create::{CreateCall, Creation};
-pub use crate::entry::{EntrySpot, SpotContext};
+pub use crate::entry::{CloseReason, Closing, EntrySpot, SpotContext};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::handlers::{Every, Handler, Handlers};
 pub use crate::host::{Actors, Host, HostStatus, NodeInfo};

@@ -7,7 +7,7 @@ use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::Error;
 use crate::state::HostState;
-use crate::{destroy, directory, placement};
+use crate::{destroy, directory, entry, placement};
 
 /// How a shutdown ended (RL-220). The host is stopped either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub enum Shutdown {
 pub enum ForceReason {
     /// Accepted work did not end in time; what was left ended with `ShuttingDown`.
     DeadlineExceeded,
-    /// A row, descriptor or lease could not be released; it ends with the lease.
+    /// The Entry Spot did not close well, or a row, descriptor or lease could not be released; that ends with the lease.
     TeardownFailed,
 }
 
@@ -61,7 +61,10 @@ async fn end(core: &Arc<Core>, within: Duration) -> Shutdown {
     // RL-227: what was accepted before comes to its end, and is released with the rest.
     let _in_time = tokio::time::timeout(left(&deadline), core.capacity.settled()).await;
     let grace = tokio::time::sleep(left(&deadline));
-    core.engine.shutdown(grace).await;
+    entry::drain_host(core, grace).await;
+    // RL-221: members and instances are there; only then they go.
+    clean &= entry::closing(core, deadline).await;
+    core.engine.shutdown(std::future::ready(())).await;
     // RL-267: what was answered has to reach its callers.
     let confirmed = core.pending.all_confirmed();
     let _in_time = tokio::time::timeout(left(&deadline), confirmed).await;

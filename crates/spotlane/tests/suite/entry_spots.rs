@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spotlane::prelude::*;
-use spotlane::{EntrySpot, Shutdown, SpotContext, StartError};
+use spotlane::{CloseReason, Closing, EntrySpot, ForceReason, Shutdown, SpotContext, StartError};
 use tokio::sync::Notify;
 
 use crate::app::{Stores, settings};
@@ -201,6 +201,123 @@ async fn a_shutdown_ends_a_pending_join_and_says_so() {
     joined.await.unwrap().unwrap();
     assert_eq!(stopping.await.unwrap(), Shutdown::Stopped);
     assert_eq!(diary.lines(), ["ShuttingDown at a"]);
+}
+
+/// How a Spot takes its end.
+#[derive(Clone, Copy)]
+enum Manner {
+    Well,
+    Stumbling,
+    WithoutEnd,
+}
+
+/// A Spot that writes down how it ends.
+struct Door {
+    diary: Diary,
+    manner: Manner,
+}
+
+impl EntrySpot for Door {
+    async fn on_closing(&mut self, context: &mut SpotContext, closing: &Closing) {
+        assert_eq!(context.host().state(), HostState::Draining);
+        self.diary.note(format!("closes: {:?}", closing.reason()));
+        match self.manner {
+            Manner::Well => {
+                assert!(!closing.time_left().is_zero());
+                tokio::task::yield_now().await;
+                self.diary.note("closed".to_owned());
+            }
+            Manner::Stumbling => panic!("as asked"),
+            Manner::WithoutEnd => {
+                closing.expired().await;
+                assert!(closing.time_left().is_zero());
+                self.diary.note("is late".to_owned());
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// An Actor whose handler takes until it is told, and that says when its instance goes.
+struct Resident(Diary);
+
+impl Resident {
+    async fn wait(&mut self, _: &mut Context, (): ()) {
+        self.0.began.notify_one();
+        self.0.gate.notified().await;
+        self.0.note("handled".to_owned());
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        self.0.note("gone".to_owned());
+    }
+}
+
+impl Actor for Resident {
+    const TYPE: &'static str = "resident";
+
+    fn configure(handlers: &mut Handlers<Self>) {
+        handlers.request("wait", Self::wait);
+    }
+}
+
+async fn house(manner: Manner) -> (Host, Diary) {
+    let diary = Diary::default();
+    let (of_residents, of_door) = (diary.clone(), diary.clone());
+    let host = Host::builder()
+        .mesh("test")
+        .node_id("a")
+        .location_store(Stores::new().location)
+        .actor(Policy::disable(), move || Resident(of_residents.clone()))
+        .entry_spot(Door {
+            diary: of_door,
+            manner,
+        })
+        .settings(settings());
+    let host = host.start().await.unwrap();
+    host.actors().create::<Resident>("r").await.unwrap();
+    (host, diary)
+}
+
+/// RL-48, RL-52, RL-221, EX-307: the Spot of a host that ends is told so once, behind everything that was accepted and
+/// before an instance goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_entry_spot_closes_behind_accepted_work_and_before_its_actors_go() {
+    let (host, diary) = house(Manner::Well).await;
+    let asker = host.clone();
+    let asked =
+        tokio::spawn(async move { asker.actor("r").request("wait", ()).reply::<()>().await });
+    diary.began.notified().await;
+    let stopper = host.clone();
+    let stopping = tokio::spawn(async move { stopper.shutdown(None).await });
+    while host.state() != HostState::Draining {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(diary.lines(), [""; 0]);
+    diary.gate.notify_one();
+    assert_eq!(stopping.await.unwrap(), Shutdown::Stopped);
+    asked.await.unwrap().unwrap();
+    assert_eq!(host.shutdown(None).await, Shutdown::Stopped);
+    let lines = diary.lines();
+    assert_eq!(lines, ["handled", "closes: HostShutdown", "closed", "gone"]);
+    assert_eq!(CloseReason::HostShutdown as u8, 1);
+}
+
+/// RL-77, RL-329, EX-307: a Spot that does not close well forces the end, and keeps nobody longer than the deadline.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_spot_that_does_not_close_well_forces_the_end() {
+    let (host, diary) = house(Manner::Stumbling).await;
+    let stopped = host.shutdown(None).await;
+    assert_eq!(stopped, Shutdown::ForceStopped(ForceReason::TeardownFailed));
+    assert_eq!(diary.lines(), ["closes: HostShutdown", "gone"]);
+    let (host, diary) = house(Manner::WithoutEnd).await;
+    let stopping = host.shutdown(Some(Duration::from_millis(100)));
+    let stopped = tokio::time::timeout(Duration::from_secs(20), stopping).await;
+    let reason = ForceReason::DeadlineExceeded;
+    assert_eq!(stopped.unwrap(), Shutdown::ForceStopped(reason));
+    assert_eq!(diary.lines()[0], "closes: HostShutdown");
 }
 
 /// RL-2: a host has one Entry Spot, and each of its types once.
