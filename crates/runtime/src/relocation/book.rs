@@ -18,9 +18,8 @@ use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::slots::Live;
 
-/// RL-267: how long stored answers live, and after how long they are renewed.
+/// RL-267: how long stored answers live.
 pub(super) const BLOB_TTL: Duration = Duration::from_hours(24);
-const RENEW_AFTER: Duration = Duration::from_hours(12);
 
 /// Whether the tenure goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +73,14 @@ pub(super) async fn keep(
 }
 
 impl Book {
-    async fn wait(&self) -> Tenure {
-        let changed = tokio::time::timeout(RENEW_AFTER, self.replies.changed());
-        if changed.await.is_err()
-            && let Err(error) = self.stored.renew(&self.core).await
-        {
-            tracing::warn!(target: "spotlane::runtime::relocation", %error, "stored answers were not renewed");
+    async fn wait(&mut self) -> Tenure {
+        let changed = self.replies.changed();
+        let Some(left) = self.stored.renewal.left(self.core.clock.elapsed()) else {
+            changed.await;
+            return Tenure::Ours;
+        };
+        if tokio::time::timeout(left, changed).await.is_err() {
+            self.stored.renew(&self.core).await;
         }
         Tenure::Ours
     }

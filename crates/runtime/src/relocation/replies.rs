@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use ring::digest;
-use spotlane_store::{BlobReference, PutOutcome, RelocationProvider as _, StoreValue, Ttl};
+use spotlane_store::{
+    BlobReference, PutOutcome, RelocationProvider as _, RenewOutcome, StoreValue, Ttl,
+};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{
     ChunkLength, ParticipantId, RelaySequence, RelocationLogicalLength, WorkOrder,
@@ -266,6 +269,7 @@ impl Drop for Delivery {
 pub(super) struct Stored {
     revision: u64,
     blobs: Vec<BlobReference>,
+    pub(super) renewal: Renewal,
 }
 
 /// So much of the stream stands in one chunk.
@@ -329,6 +333,7 @@ impl Stored {
         let ttl = Ttl::new(BLOB_TTL).map_err(broken)?;
         let reference = reference(name)?;
         self.blobs.push(reference.clone());
+        self.renewal.stored(core.clock.elapsed());
         match store.put(&reference, value, ttl).await {
             Ok(PutOutcome::Stored { .. }) => Ok(()),
             // The next root has another name.
@@ -341,15 +346,17 @@ impl Stored {
     }
 
     /// RL-267: what stands there lives on.
-    pub(super) async fn renew(&self, core: &Core) -> Result<(), Error> {
-        let Some(store) = &core.relocation_store else {
-            return Ok(());
-        };
-        let ttl = Ttl::new(BLOB_TTL).map_err(broken)?;
+    pub(super) async fn renew(&mut self, core: &Core) {
+        // What follows takes time, and the store counts from somewhere in it.
+        let began = core.clock.elapsed();
+        let mut all = true;
         for blob in &self.blobs {
-            let _renewed = store.renew(blob, ttl).await.map_err(broken)?;
+            if let Err(error) = renew(core, blob).await {
+                tracing::warn!(target: "spotlane::runtime::relocation", %error, "a stored answer was not renewed");
+                all = false;
+            }
         }
-        Ok(())
+        self.renewal.tried(began, all);
     }
 
     /// Takes everything away; the row does not point at it any more (RL-244). What stays ends by itself.
@@ -362,6 +369,47 @@ impl Stored {
                 tracing::debug!(target: "spotlane::runtime::relocation", %error, "stored answers were not removed");
             }
         }
+    }
+}
+
+async fn renew(core: &Core, blob: &BlobReference) -> Result<(), Error> {
+    let Some(store) = &core.relocation_store else {
+        return Ok(());
+    };
+    let ttl = Ttl::new(BLOB_TTL).map_err(broken)?;
+    match store.renew(blob, ttl).await.map_err(broken)? {
+        RenewOutcome::Missing => Err(Error::internal("the blob is gone")),
+        RenewOutcome::Renewed { .. } => Ok(()),
+    }
+}
+
+/// RL-267: when the blobs of a move have to be renewed, counted from the oldest of them, whatever else happens meanwhile.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Renewal {
+    due: Option<Duration>,
+}
+
+/// Blobs live for [`BLOB_TTL`] and are renewed with half of it left.
+const RENEW_AFTER: Duration = Duration::from_hours(12);
+/// After a renewal that failed, the next one comes soon enough for many more.
+const RENEW_AGAIN: Duration = Duration::from_mins(5);
+
+impl Renewal {
+    /// A blob was stored at this time of the host.
+    fn stored(&mut self, now: Duration) {
+        self.due
+            .get_or_insert_with(|| now.saturating_add(RENEW_AFTER));
+    }
+
+    /// All blobs were renewed, or some were not, in an attempt that began then.
+    const fn tried(&mut self, began: Duration, all: bool) {
+        let again = if all { RENEW_AFTER } else { RENEW_AGAIN };
+        self.due = Some(began.saturating_add(again));
+    }
+
+    /// How long there is time; `None` when there is nothing to renew.
+    pub(super) fn left(&self, now: Duration) -> Option<Duration> {
+        self.due.map(|due| due.saturating_sub(now))
     }
 }
 
@@ -390,4 +438,28 @@ fn inventory(object: &AuthorityKey) -> Sha256 {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(context.finish().as_ref());
     Sha256::new(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// RL-267: what comes later does not put off what the first blob needs, and a store that does not answer is asked again
+    /// long before the blobs end.
+    #[test]
+    fn blobs_are_renewed_with_half_of_their_life_left() {
+        let mut renewal = Renewal::default();
+        assert_eq!(renewal.left(HOUR), None);
+        renewal.stored(HOUR);
+        renewal.stored(HOUR * 11);
+        assert_eq!(renewal.left(HOUR * 11), Some(HOUR * 2));
+        assert_eq!(renewal.left(HOUR * 14), Some(Duration::ZERO));
+        renewal.tried(HOUR * 13, false);
+        assert_eq!(renewal.left(HOUR * 13), Some(RENEW_AGAIN));
+        assert!(HOUR * 12 + RENEW_AGAIN * 10 < BLOB_TTL);
+        renewal.tried(HOUR * 14, true);
+        assert_eq!(renewal.left(HOUR * 14), Some(RENEW_AFTER));
+    }
 }

@@ -1,5 +1,7 @@
 //! What becomes of requests that moved with their Actor, and of the answers to them.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +31,9 @@ use crate::two_hosts::connect;
 struct Recording {
     inner: spotlane::memory::MemoryRelocation,
     puts: Arc<Mutex<Vec<(BlobReference, Bytes)>>>,
+    renewed: Arc<Mutex<Vec<BlobReference>>>,
+    /// So many renewals fail first.
+    silent: Arc<AtomicU64>,
 }
 
 impl Recording {
@@ -36,6 +41,8 @@ impl Recording {
         Self {
             inner: stores.relocation.clone(),
             puts: Arc::default(),
+            renewed: Arc::default(),
+            silent: Arc::default(),
         }
     }
 
@@ -100,7 +107,15 @@ impl RelocationProvider for Recording {
     }
 
     async fn renew(&self, reference: &BlobReference, ttl: Ttl) -> Result<RenewOutcome, StoreError> {
-        self.inner.renew(reference, ttl).await
+        let one_less = |left: u64| left.checked_sub(1);
+        let silent = self.silent.fetch_update(SeqCst, SeqCst, one_less);
+        if silent.is_ok() {
+            let silent = spotlane_store::Failure::new("as asked");
+            return Err(StoreError::Transient(silent));
+        }
+        let renewed = self.inner.renew(reference, ttl).await;
+        self.renewed.lock().unwrap().push(reference.clone());
+        renewed
     }
 
     async fn delete(&self, reference: &BlobReference) -> Result<DeleteOutcome, StoreError> {
@@ -162,6 +177,8 @@ impl World {
         let b = b.start().await.unwrap();
         let mut none = settings();
         none.placement_weight = 0;
+        // Whatever happens to `x`, its lease outlives the test.
+        none.owner_lease_ttl = Duration::from_mins(10);
         let of_x = Process::new();
         let x = builder("x", &stores, &Shared::default()).settings(none);
         let x = of_x.start(x).await;
@@ -277,6 +294,70 @@ async fn look_up(host: &Host, link: &PeerLink, times: u64) {
         drop(answer.await.unwrap());
         assert_eq!(host.state(), HostState::Serving);
     }
+}
+
+/// RL-267: as long as an answer is not confirmed, what stands in the Relocation Store is renewed with half of its life left,
+/// and again soon when the store was silent.
+#[tokio::test]
+async fn stored_answers_are_renewed_until_they_are_confirmed() {
+    const HALF: Duration = Duration::from_hours(12);
+    let (world, x, of_x) = World::start().await;
+    world.block().await;
+    let adder = x.clone();
+    let asked = world.ask_in_line(1, async move { add(&adder, "c", 5).await });
+    let asked = asked.await;
+    // The caller is gone without a word.
+    asked.abort();
+    drop(asked.await);
+    drop(x);
+    of_x.kill();
+    while world.a.status().peers + world.b.status().peers > 2 {
+        tokio::task::yield_now().await;
+    }
+    world.move_to_b().await;
+    let stored = async {
+        loop {
+            match activated(&world.stores).await {
+                Some((root, checksum)) if checksum != 0 => break root,
+                Some(_) => tokio::task::yield_now().await,
+                None => panic!("it is completed without a confirmation"),
+            }
+        }
+    };
+    let root = tokio::time::timeout(Duration::from_secs(20), stored).await;
+    let root = BlobReference::new(&root.unwrap()).unwrap();
+    let renewals = || {
+        let renewed = world.written.renewed.lock().unwrap();
+        renewed.iter().filter(|name| **name == root).count()
+    };
+    // So much time may pass that nothing else has to be waited for: nobody knows when the host's task sleeps.
+    let pass = async |step: Duration, times: u32, done: &dyn Fn() -> bool| {
+        for _ in 0..times {
+            if done() {
+                return true;
+            }
+            tokio::time::pause();
+            tokio::time::advance(step).await;
+            tokio::time::resume();
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+        done()
+    };
+    assert_eq!(renewals(), 0);
+    assert!(pass(HALF, 100, &|| renewals() > 0).await);
+    // The store is silent for one round; the next comes long before another half of a life is over.
+    let blobs = world.written.puts.lock().unwrap().len();
+    let silent = || world.written.silent.load(SeqCst);
+    world
+        .written
+        .silent
+        .store(u64::try_from(blobs).unwrap(), SeqCst);
+    assert!(pass(HALF, 100, &|| silent() == 0).await);
+    let before = renewals();
+    let soon = Duration::from_mins(6);
+    assert!(pass(soon, 100, &|| renewals() > before).await);
 }
 
 /// RL-265, RL-266, RL-267: an answer whose caller is silent is kept as long as the caller's lease lives. Nobody else can
