@@ -181,6 +181,46 @@ async fn t_rel_11_hosts_with_other_sizes_take_each_others_chunks() {
     }
 }
 
+/// T-REL-12, RL-131, SRC-3: a state far above the budget is on its way; an Actor that is to move to the same node waits for its
+/// turn, unsealed, and goes on answering where it is. Both moves end well.
+#[tokio::test(flavor = "multi_thread")]
+async fn t_rel_12_an_actor_that_waits_for_the_budget_goes_on_answering() {
+    let mut narrow = settings();
+    narrow.relocation_in_flight_payload_budget = 100_000;
+    let (a, b, wire) = wired(narrow).await;
+    let other = a.actors().create::<Counter>("other").await.unwrap();
+    if other.actor().unwrap().node() == b.node_id() {
+        b.relocate("other", a.node_id()).await.unwrap();
+    }
+    while text(&a, "other", "place").await.unwrap() != "a" {
+        tokio::task::yield_now().await;
+    }
+    // Far more than the buffers of the sockets hold.
+    grow(&a, LARGE).await;
+    wire.stop_after(bytes(LARGE / 8));
+    let move_of = |id: &'static str| {
+        let (mover, target) = (a.clone(), b.node_id().clone());
+        tokio::spawn(async move { mover.relocate(id, &target).await })
+    };
+    let first = move_of("c");
+    wire.stopped().await;
+    let second = move_of("other");
+    while a.status().moving < 2 {
+        tokio::task::yield_now().await;
+    }
+    for n in 1..=50 {
+        assert_eq!(add(&a, "other", 1).await.unwrap(), n.to_string());
+        // The large one alone.
+        assert_eq!(a.status().sealing, 1);
+    }
+    assert!(!first.is_finished() && !second.is_finished());
+    wire.go_on();
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(add(&a, "other", 1).await.unwrap(), "51");
+    assert_eq!(text(&a, "other", "place").await.unwrap(), "b");
+}
+
 /// T-REL-23, RL-129, EX-136: what comes with an Actor is more than all the jobs that its new host takes at once. It drains in
 /// order, and nothing fails for want of room.
 #[tokio::test(flavor = "multi_thread")]
