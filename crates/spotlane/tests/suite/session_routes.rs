@@ -10,6 +10,7 @@ use spotlane_store::{
     ReadOutcome, ScanOutcome, ScanRequest, StoreError, StoreKey, StoreProvider, WriteOutcome,
     WriteRequest,
 };
+use spotlane_stream_proto::Frame;
 
 use crate::app::{Stores, settings};
 use crate::players::{
@@ -128,7 +129,17 @@ async fn control_records_pass_an_actor_that_is_busy() {
         first.send("note", &number.to_string()).await;
     }
     let mut second = Client::login(&stream, "p").await;
-    assert_eq!(first.pushed().await.0, "replaced");
+    // What it has sent and nobody has relayed yet is refused first.
+    loop {
+        match first.frame().await {
+            Some(Frame::Send { name, .. }) if name.as_str() == "replaced" => break,
+            Some(Frame::Error { payload, .. }) => {
+                let refused = String::from_utf8_lossy(&payload.bytes).into_owned();
+                assert!(refused.contains("no longer bound"), "{refused}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
     first.closed().await;
     game.go_on.notify_one();
     let notes = second.ask("note", "end").await.unwrap();
