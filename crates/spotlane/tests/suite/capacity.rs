@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::app::{Counter, Shared, Stores, add, builder, host, settings, text};
 use crate::hostile::{repository, until};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 async fn limited(node: &str, stores: &Stores, limit: u32, weight: u32) -> Host {
     let mut settings = settings();
@@ -16,15 +16,6 @@ async fn limited(node: &str, stores: &Stores, limit: u32, weight: u32) -> Host {
     settings.placement_weight = weight;
     let host = builder(node, stores, &Shared::default()).settings(settings);
     host.start().await.unwrap()
-}
-
-async fn know_each_other(hosts: &[&Host]) {
-    connect(hosts).await;
-    for host in hosts {
-        while host.nodes().len() < hosts.len() {
-            tokio::task::yield_now().await;
-        }
-    }
 }
 
 /// RL-83, RL-313: the limit is kept, the error names value and bound, and an Actor that ends makes room.
@@ -68,7 +59,7 @@ async fn a_changed_count_costs_no_link() {
     let a = a.start().await.unwrap();
     a.actors().create::<Counter>("c-0").await.unwrap();
     let b = limited("b", &stores, 0, 0).await;
-    know_each_other(&[&a, &b]).await;
+    acquainted(&[&a, &b]).await;
     let asker = b.actor("c-0");
     let waiting = tokio::spawn(async move { asker.request("wait", ()).await });
     at_a.began.notified().await;
@@ -102,7 +93,7 @@ async fn creations_that_find_a_node_full_go_to_another() {
     let a = limited("a", &stores, 1, 10_000).await;
     let b = limited("b", &stores, 0, 1).await;
     let x = limited("x", &stores, 0, 0).await;
-    know_each_other(&[&a, &b, &x]).await;
+    acquainted(&[&a, &b, &x]).await;
     let mut made = JoinSet::new();
     for n in 0..10 {
         let creator = if n % 2 == 0 { x.clone() } else { a.clone() };
@@ -126,7 +117,7 @@ async fn a_move_to_a_full_host_is_refused() {
         a.actors().create::<Counter>(id).await.unwrap();
     }
     let b = limited("b", &stores, 1, 100).await;
-    know_each_other(&[&a, &b]).await;
+    acquainted(&[&a, &b]).await;
     let to = b.node_id();
     let moved = tokio::join!(a.relocate("c-0", to), a.relocate("c-1", to));
     let (stayed, error) = match moved {
@@ -158,7 +149,7 @@ async fn what_is_on_its_way_is_not_left_behind_in_a_drain() {
     let (b, _) = host("b", &stores).await;
     b.actors().create::<Counter>("c").await.unwrap();
     let (a, at_a) = host("a", &stores).await;
-    know_each_other(&[&a, &b]).await;
+    acquainted(&[&a, &b]).await;
     // One is being created at `a`, and one is being restored there.
     at_a.hold_restore
         .store(true, std::sync::atomic::Ordering::SeqCst);

@@ -7,7 +7,7 @@ use spotlane_store_memory::{Fault, FaultControl, FaultStore};
 
 use crate::app::{Counter, Shared, Stores, builder, settings, text};
 use crate::proxy::{Proxy, Way, Wire};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 /// A creator `b` that takes nothing, a target `a`, and a wire that steers what goes from `a` to `b`.
 async fn apart() -> (Host, Shared, Host, Wire) {
@@ -24,16 +24,8 @@ async fn apart() -> (Host, Shared, Host, Wire) {
         .advertise(before_b.advertise())
         .settings(none);
     let (a, b) = (a.start().await.unwrap(), b.start().await.unwrap());
-    met(&a, &b).await;
+    acquainted(&[&a, &b]).await;
     (a, at_a, b, wire)
-}
-
-/// The creator knows who may take an Actor.
-async fn met(a: &Host, b: &Host) {
-    connect(&[a, b]).await;
-    while b.nodes().len() < 2 {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// Creates `c` from `b` with a request, and loses the answer of `a` on the way.
@@ -83,7 +75,7 @@ async fn a_refusal_that_is_lost_is_told_again() {
     assert_eq!(a.status().actors, 0);
     assert_eq!(b.actors().find("c").await.unwrap(), None);
     // RL-88: another operation shares nothing with it. The connection was cut, and is perhaps being made again.
-    met(&a, &b).await;
+    acquainted(&[&a, &b]).await;
     assert!(
         b.actors()
             .create::<Counter>("c")

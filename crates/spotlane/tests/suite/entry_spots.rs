@@ -8,7 +8,7 @@ use spotlane::{CloseReason, Closing, EntrySpot, ForceReason, Shutdown, SpotConte
 use tokio::sync::Notify;
 
 use crate::app::{Stores, settings};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 /// What happened, in order, on all hosts of a test.
 #[derive(Clone, Default)]
@@ -130,10 +130,7 @@ async fn pair(stumbles: u32) -> (Host, Host, Diary) {
     let a = host("a", &stores, &diary, 0).await;
     a.actors().create::<Guest>("g").await.unwrap();
     let b = host("b", &stores, &diary, stumbles).await;
-    connect(&[&a, &b]).await;
-    while a.nodes().len() < 2 || b.nodes().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b]).await;
     (a, b, diary)
 }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::app::{Counter, Shared, Stores, add, builder, host, settings, text};
 use crate::transfer::{bytes, numbers, send_notes, started, wired, wired_apart};
-use crate::two_hosts::connect;
+use crate::two_hosts::{acquainted, connect};
 
 /// What answers within this long does not hang.
 const SOON: Duration = Duration::from_secs(20);
@@ -83,10 +83,7 @@ async fn a_target_has_to_serve_the_type() {
         .actor(Policy::recreate(), move || Counter::new(&Shared::default()))
         .settings(settings());
     let c = other.start().await.unwrap();
-    connect(&[&a, &b, &c]).await;
-    while a.nodes().len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b, &c]).await;
     let error = soon(a.relocate("c", c.node_id())).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(text(&b, "c", "place").await.unwrap(), "a");

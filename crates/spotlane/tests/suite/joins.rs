@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use spotlane::prelude::*;
 
 use crate::app::{Shared, Stores, settings, text};
-use crate::two_hosts::connect;
+use crate::two_hosts::{acquainted, connect};
 
 /// An Actor that joins as it is told and keeps a log.
 #[derive(Default)]
@@ -163,10 +163,7 @@ async fn pair() -> (Host, Shared, Host) {
     let (a, at_a) = host("a", &stores, Policy::preserve(Log)).await;
     a.actors().create::<Joiner>("j").await.unwrap();
     let (b, _) = host("b", &stores, Policy::preserve(Log)).await;
-    connect(&[&a, &b]).await;
-    while a.nodes().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b]).await;
     (a, at_a, b)
 }
 

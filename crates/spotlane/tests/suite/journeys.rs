@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::app::{Stores, settings};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -193,10 +193,7 @@ async fn journey() -> ([Host; 3], SessionStream, Client) {
     let a = host("a", &stores).await;
     a.actors().create::<Traveller>("t").await.unwrap();
     let (b, g) = (host("b", &stores).await, host("g", &stores).await);
-    connect(&[&a, &b, &g]).await;
-    while [&a, &b, &g].iter().any(|host| host.nodes().len() < 3) {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b, &g]).await;
     let settings = StreamSettings::new("tcp://127.0.0.1:0".parse().unwrap());
     let at = g.clone();
     let stream = g.listen_for_sessions(settings, move |_| Gate {

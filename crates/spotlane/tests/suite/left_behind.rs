@@ -6,7 +6,7 @@ use spotlane::{FifoLimits, JobLimit, LaneLimits};
 use spotlane_store_memory::{FaultControl, FaultStore};
 
 use crate::app::{Counter, Shared, Stores, builder, host, settings, text};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 /// How long anything may take before it has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,8 +39,7 @@ async fn a_message_in_line_follows_its_actor() {
         a.actors().create::<Counter>(id).await.unwrap();
     }
     let (b, _) = host("b", &stores).await;
-    connect(&[&a, &b]).await;
-    until("known", || a.nodes().len() == 2).await;
+    acquainted(&[&a, &b]).await;
     let mut waiting = Vec::new();
     for id in ["c", "d"] {
         let blocker = a.actor(id);
@@ -91,8 +90,7 @@ async fn answers_come_while_no_permit_is_left() {
         .unwrap();
     a.actors().create::<Counter>("d").await.unwrap();
     let (b, _) = host("b", &stores).await;
-    connect(&[&a, &b]).await;
-    until("known", || a.nodes().len() == 2).await;
+    acquainted(&[&a, &b]).await;
     // Placement is free to choose; one of them is on the other host.
     let mut there = None;
     for number in 0..100 {
@@ -128,8 +126,7 @@ async fn a_dropped_move_leaves_an_actor_that_can_move() {
         .unwrap();
     a.actors().create::<Counter>("c").await.unwrap();
     let (b, _) = host("b", &stores).await;
-    connect(&[&a, &b]).await;
-    until("known", || a.nodes().len() == 2).await;
+    acquainted(&[&a, &b]).await;
     control.delay_every(Duration::from_millis(20));
     let dropped = tokio::time::timeout(Duration::ZERO, a.relocate("c", b.node_id()));
     assert!(dropped.await.is_err());

@@ -9,7 +9,7 @@ use spotlane::{BlockReason, RelocateMode, RelocateOutcome, Shutdown};
 use spotlane_store_memory::{FaultControl, FaultStore};
 
 use crate::app::{self, Counter, Shared, Stores, add, builder, host, text};
-use crate::two_hosts::connect;
+use crate::two_hosts::{acquainted, connect};
 
 /// Two hosts, and a counter `c` that lives on the first.
 async fn pair() -> (Host, Shared, Host, Shared) {
@@ -17,11 +17,7 @@ async fn pair() -> (Host, Shared, Host, Shared) {
     let (a, at_a) = host("a", &stores).await;
     a.actors().create::<Counter>("c").await.unwrap();
     let (b, at_b) = host("b", &stores).await;
-    connect(&[&a, &b]).await;
-    // The directory of the first host has to know the second one.
-    while a.nodes().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b]).await;
     (a, at_a, b, at_b)
 }
 
@@ -246,10 +242,7 @@ async fn an_old_route_is_followed() {
     a.actors().create::<Counter>("c").await.unwrap();
     let (b, _) = host("b", &stores).await;
     let (c, _) = host("c", &stores).await;
-    connect(&[&a, &b, &c]).await;
-    while a.nodes().len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    acquainted(&[&a, &b, &c]).await;
     assert_eq!(add(&c, "c", 1).await.unwrap(), "1");
     a.relocate("c", b.node_id()).await.unwrap();
     assert_eq!(add(&c, "c", 1).await.unwrap(), "2");

@@ -22,6 +22,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::app::{Stores, settings};
+use crate::proxy::{Proxy, Way, Wire};
+use crate::two_hosts::{acquainted, connect};
 
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -277,6 +279,57 @@ pub(crate) fn player_builder(
         .settings(settings)
 }
 
+/// `a` with the Actor `p`, and `g` for streams, which know each other.
+pub(crate) async fn pair() -> (Host, Host, Game) {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, settings()).await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = players("g", &stores, &game, settings()).await;
+    acquainted(&[&a, &g]).await;
+    (a, g, game)
+}
+
+/// `a` with the Actors `ids`, `b` where they can move, and `g` for streams, which know each other.
+pub(crate) async fn trio(ids: &[&str]) -> ([Host; 3], Game) {
+    trio_with(ids, settings(), settings()).await
+}
+
+/// As [`trio`], with other settings of the owners and of `g`.
+pub(crate) async fn trio_with(
+    ids: &[&str],
+    owners: Settings,
+    streams: Settings,
+) -> ([Host; 3], Game) {
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, owners.clone()).await;
+    // Nobody else is there yet, so they are made here.
+    for id in ids {
+        a.actors().create::<Player>(id).await.unwrap();
+    }
+    let b = players("b", &stores, &game, owners).await;
+    let g = players("g", &stores, &game, streams).await;
+    acquainted(&[&a, &b, &g]).await;
+    ([a, b, g], game)
+}
+
+/// As [`pair`], with a wire that steers what goes from `sender` to the other one.
+pub(crate) async fn wired_pair(sender: &str, settings: Settings) -> (Host, Host, Game, Wire) {
+    let (stores, game, wire) = (Stores::new(), Game::default(), Wire::new());
+    let at = async |node: &str| {
+        let way = if node == sender { Way::Out } else { Way::In };
+        let proxy = Proxy::start(&wire, way).await;
+        let host = player_builder(node, &stores, &game, settings.clone())
+            .listen(proxy.listen())
+            .advertise(proxy.advertise());
+        host.start().await.unwrap()
+    };
+    let a = at("a").await;
+    a.actors().create::<Player>("p").await.unwrap();
+    let g = at("g").await;
+    connect(&[&a, &g]).await;
+    (a, g, game, wire)
+}
+
 pub(crate) async fn gate(host: &Host) -> SessionStream {
     gate_on(host, "tcp").await
 }
@@ -291,6 +344,9 @@ pub(crate) async fn gate_on(host: &Host, scheme: &str) -> SessionStream {
     });
     stream.await.unwrap()
 }
+
+/// Nobody reads any more when a socket takes nothing for so long.
+const STALLED: Duration = Duration::from_millis(500);
 
 /// A client by hand.
 pub(crate) struct Client {
@@ -373,6 +429,26 @@ impl Client {
             extras: Extras::default(),
         };
         self.carried(&to_bytes(&frame).unwrap())
+    }
+
+    /// Sends up to `most` one-way packets, each with its number in front of `text`, until nobody takes any more. Gives how many
+    /// have left as a whole, and the rest of the one that stalled.
+    pub(crate) async fn flood(&mut self, name: &str, text: &str, most: u64) -> (u64, Vec<u8>) {
+        for number in 0..most {
+            let packet = self.one_way(name, &format!("{number}{text}"));
+            let mut at = 0;
+            while at < packet.len() {
+                let write = self.socket.write(&packet[at..]);
+                match tokio::time::timeout(STALLED, write).await {
+                    Ok(written) => at += written.unwrap(),
+                    Err(_) => return (number, packet[at..].to_vec()),
+                }
+            }
+        }
+        panic!(
+            "nobody pushes back within {most} packets of {} bytes",
+            text.len()
+        );
     }
 
     /// Sends a request and gives its number.

@@ -23,8 +23,9 @@ use tokio::task::JoinHandle;
 
 use crate::app::{Counter, Shared, Stores, add, builder, settings};
 use crate::hostile::{fence_of, hostile_peer, repository, until};
+use crate::players::PATIENCE;
 use crate::transfer::Process;
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 /// A Relocation Store that remembers everything that was ever put.
 #[derive(Clone)]
@@ -182,10 +183,7 @@ impl World {
         let of_x = Process::new();
         let x = builder("x", &stores, &Shared::default()).settings(none);
         let x = of_x.start(x).await;
-        connect(&[&a, &b, &x]).await;
-        while a.nodes().len() < 3 || b.nodes().len() < 3 {
-            tokio::task::yield_now().await;
-        }
+        acquainted(&[&a, &b, &x]).await;
         let world = Self {
             stores,
             a,
@@ -215,6 +213,36 @@ impl World {
         let blocker = self.a.actor("c");
         tokio::spawn(async move { blocker.request("wait", ()).await });
         self.at_a.began.notified().await;
+    }
+
+    /// `x` asks, is gone without a word, and its request is moved with `c`.
+    async fn ask_and_vanish(&self, x: Host, of_x: Process) {
+        self.block().await;
+        let adder = x.clone();
+        let asked = self.ask_in_line(1, async move { add(&adder, "c", 5).await });
+        let asked = asked.await;
+        asked.abort();
+        drop(asked.await);
+        drop(x);
+        of_x.kill();
+        while self.a.status().peers + self.b.status().peers > 2 {
+            tokio::task::yield_now().await;
+        }
+        self.move_to_b().await;
+    }
+
+    /// The name under which the answers stand, once they do.
+    async fn stored(&self) -> String {
+        let stored = async {
+            loop {
+                match activated(&self.stores).await {
+                    Some((root, checksum)) if checksum != 0 => break root,
+                    Some(_) => tokio::task::yield_now().await,
+                    None => panic!("it is completed without a confirmation"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, stored).await.unwrap()
     }
 
     async fn move_to_b(&self) {
@@ -302,30 +330,8 @@ async fn look_up(host: &Host, link: &PeerLink, times: u64) {
 async fn stored_answers_are_renewed_until_they_are_confirmed() {
     const HALF: Duration = Duration::from_hours(12);
     let (world, x, of_x) = World::start().await;
-    world.block().await;
-    let adder = x.clone();
-    let asked = world.ask_in_line(1, async move { add(&adder, "c", 5).await });
-    let asked = asked.await;
-    // The caller is gone without a word.
-    asked.abort();
-    drop(asked.await);
-    drop(x);
-    of_x.kill();
-    while world.a.status().peers + world.b.status().peers > 2 {
-        tokio::task::yield_now().await;
-    }
-    world.move_to_b().await;
-    let stored = async {
-        loop {
-            match activated(&world.stores).await {
-                Some((root, checksum)) if checksum != 0 => break root,
-                Some(_) => tokio::task::yield_now().await,
-                None => panic!("it is completed without a confirmation"),
-            }
-        }
-    };
-    let root = tokio::time::timeout(Duration::from_secs(20), stored).await;
-    let root = BlobReference::new(&root.unwrap()).unwrap();
+    world.ask_and_vanish(x, of_x).await;
+    let root = BlobReference::new(&world.stored().await).unwrap();
     let renewals = || {
         let renewed = world.written.renewed.lock().unwrap();
         renewed.iter().filter(|name| **name == root).count()
@@ -365,29 +371,10 @@ async fn stored_answers_are_renewed_until_they_are_confirmed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_its_caller_confirms_an_answer() {
     let (world, x, of_x) = World::start().await;
-    world.block().await;
-    let adder = x.clone();
-    let asked = world.ask_in_line(1, async move { add(&adder, "c", 5).await });
-    let asked = asked.await;
     let fence = fence_of(&x, &world.stores).await;
-    // The caller is gone without a word.
-    asked.abort();
-    drop(asked.await);
-    drop(x);
-    of_x.kill();
-    while world.a.status().peers + world.b.status().peers > 2 {
-        tokio::task::yield_now().await;
-    }
-    world.move_to_b().await;
-    let (root, stored) = loop {
-        let Some((root, checksum)) = activated(&world.stores).await else {
-            panic!("it is completed without a confirmation");
-        };
-        if checksum != 0 {
-            break (root.clone(), world.written.answers(&root).unwrap());
-        }
-        tokio::task::yield_now().await;
-    };
+    world.ask_and_vanish(x, of_x).await;
+    let root = world.stored().await;
+    let stored = world.written.answers(&root).unwrap();
     assert_eq!(stored.0, (1, 1));
     let answer = &stored.1[0];
     let ReplyRelayContext::MaintenanceRelocation {

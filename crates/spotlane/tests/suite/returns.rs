@@ -43,15 +43,23 @@ async fn lost_reply(a: &Host, b: &Host, wire: &Wire) -> Vec<String> {
     wire.stop_after(0);
     let error = b.relocate("c", a.node_id()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    let opened = async {
+        while a.status().actors == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::pin!(opened);
     let mut sent = Vec::new();
-    while a.status().actors == 0 {
+    loop {
         let note = format!("n{}", sent.len());
         b.actor("c").send("note", note.clone()).await.unwrap();
         sent.push(note);
-        // Sleep: the pace of the sender.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // The sender has its pace.
+        let paused = tokio::time::timeout(Duration::from_millis(20), &mut opened);
+        if paused.await.is_ok() {
+            return sent;
+        }
     }
-    sent
 }
 
 /// Waits until `c` has handled all of these, in this order, and nothing else.

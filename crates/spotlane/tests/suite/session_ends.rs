@@ -6,9 +6,11 @@ use std::time::Duration;
 use spotlane::prelude::*;
 
 use crate::app::{Stores, settings};
-use crate::players::{Client, Game, PATIENCE, Player, gate, player_builder, players, tell, until};
+use crate::players::{
+    Client, Game, PATIENCE, Player, gate, pair, player_builder, players, tell, trio, until,
+};
 use crate::transfer::Process;
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 /// SB-60, SB-61, SB-62, EX-29, EX-309: T-BND-16
 #[tokio::test(flavor = "multi_thread")]
@@ -42,11 +44,7 @@ async fn t_bnd_16_a_callback_that_fails_stops_nobody_and_ends_its_binding() {
 /// SB-62, SB-64: an explicit notice and the end of the connection, in one moment
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_17_whoever_asks_the_callback_runs_once() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &g]).await;
+    let (_a, g, game) = pair().await;
     let stream = gate(&g).await;
     for round in 1..=10 {
         let mut client = Client::login(&stream, "p").await;
@@ -61,11 +59,7 @@ async fn t_bnd_17_whoever_asks_the_callback_runs_once() {
 /// SB-61, SB-64: the binding stands while its callback runs, and the connection afterwards
 #[tokio::test(flavor = "multi_thread")]
 async fn an_explicit_notice_ends_with_its_callback_and_leaves_the_connection() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &g]).await;
+    let (_a, g, game) = pair().await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     // The push of the callback takes another lane than the answer, so that it may come too late to be current.
@@ -95,13 +89,7 @@ async fn a_replaced_session_does_not_leave() {
 /// SB-65, RL-358: clients that leave while their Actors move, at every moment of the move
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_is() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = players("b", &stores, &game, settings()).await;
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    let ([a, b, g], game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     let hosts = [&a, &b];
     for round in 0..40 {
@@ -144,8 +132,7 @@ async fn a_binding_ends_with_the_host_of_its_session() {
     let process = Process::new();
     let g = player_builder("g", &stores, &game, short);
     let g = process.start(g).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    acquainted(&[&a, &b, &g]).await;
     let at_g = g.clone();
     let stream = process.run(async move { gate(&at_g).await }).await;
     let mut clients = [
@@ -178,13 +165,7 @@ async fn a_binding_ends_with_the_host_of_its_session() {
 /// SB-50, SB-57, SB-65: a callback that is queued when its Actor moves says nothing of the session that is bound by then
 #[tokio::test(flavor = "multi_thread")]
 async fn a_callback_that_moves_with_its_actor_ends_no_later_binding() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = players("b", &stores, &game, settings()).await;
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3).await;
+    let ([a, b, g], game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     let mut first = Client::login(&stream, "p").await;
     first.send("wait", "").await;

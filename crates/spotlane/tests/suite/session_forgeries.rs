@@ -283,20 +283,9 @@ async fn t_ses_05_a_flood_under_a_seal_waits_in_its_socket_and_is_delivered_in_o
     let mut scene = Scene::set(PATIENCE).await;
     let seal = scene.seal(1, scene.coordinator("evil", EVIL_RUN));
     scene.send(seal.clone());
-    let large = "x".repeat(16_384);
-    let mut written = 0_usize;
     // The seal is there when an answer does not come.
     let first = scene.client.send("note", "first").await;
-    let mut flooded = 0;
-    let cut = loop {
-        let packet = scene.client.one_way("jot", &format!("{flooded}{large}"));
-        if let Some(at) = stalls_at(&mut scene.client.socket, &packet).await {
-            break packet[at..].to_vec();
-        }
-        flooded += 1;
-        written += packet.len();
-        assert!(written < 64 << 20, "nobody holds that much");
-    };
+    let (flooded, cut) = scene.client.flood("jot", &"x".repeat(16_384), 4_096).await;
     scene.send(Scene::update(&seal, scene.back()));
     let (sequence, answer) = scene.client.answer().await;
     assert_eq!(sequence, first);
@@ -311,19 +300,6 @@ async fn t_ses_05_a_flood_under_a_seal_waits_in_its_socket_and_is_delivered_in_o
     drop(scene.client);
     scene.game.left(1).await;
     until(|| scene.stream.stats().active() == 0).await;
-}
-
-/// Writes until nobody takes any more, and says how much was taken then.
-async fn stalls_at(socket: &mut tokio::net::TcpStream, bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while at < bytes.len() {
-        let write = tokio::io::AsyncWriteExt::write(socket, &bytes[at..]);
-        match tokio::time::timeout(std::time::Duration::from_millis(500), write).await {
-            Ok(written) => at += written.unwrap(),
-            Err(_) => return Some(at),
-        }
-    }
-    None
 }
 
 /// SB-88, SES-6, T-SES-03, T-SES-06: nobody sends the route; the connection closes and nothing held is delivered

@@ -8,9 +8,7 @@ use spotlane::prelude::*;
 use spotlane::session::{SessionCounts, SessionStream};
 use tokio::task::JoinSet;
 
-use crate::app::{Stores, settings};
-use crate::players::{Client, Game, Player, gate_on, players, until};
-use crate::two_hosts::connect;
+use crate::players::{Client, gate_on, trio, until};
 
 const WORKERS: usize = 8;
 const ROUNDS: usize = 200;
@@ -80,16 +78,9 @@ async fn mover(hosts: [Host; 2], done: Arc<AtomicBool>) -> usize {
 /// SB-60, SB-88, RL-358: thousands of logins, moves, cuts and replacements, and no map keeps anything of them
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_clients_that_have_gone() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    for number in 0..ACTORS {
-        let id = format!("p-{number}");
-        a.actors().create::<Player>(&id).await.unwrap();
-    }
-    let b = players("b", &stores, &game, settings()).await;
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| [&a, &b, &g].iter().all(|host| host.nodes().len() == 3)).await;
+    let ids: Vec<_> = (0..ACTORS).map(|number| format!("p-{number}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let ([a, b, g], _game) = trio(&ids).await;
     let streams = vec![
         gate_on(&g, "tcp").await,
         gate_on(&g, "ws").await,

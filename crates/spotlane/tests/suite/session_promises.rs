@@ -6,21 +6,8 @@ use spotlane::prelude::*;
 use spotlane_stream_proto::Frame;
 use tokio::io::AsyncWriteExt;
 
-use crate::app::{Stores, settings};
-use crate::players::{Client, Game, Player, gate, player_builder, players, tell, until};
-use crate::proxy::{Proxy, Way, Wire};
-use crate::two_hosts::connect;
-
-/// A host with `p`, and one with a stream.
-async fn pair() -> (Host, Host, Game) {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &g]).await;
-    until(|| a.nodes().len() == 2 && g.nodes().len() == 2).await;
-    (a, g, game)
-}
+use crate::app::settings;
+use crate::players::{Client, Player, gate, pair, tell, until, wired_pair};
 
 /// SB-2, SB-6, SB-11, SB-64: T-BND-02
 #[tokio::test(flavor = "multi_thread")]
@@ -78,19 +65,7 @@ async fn t_bnd_04_a_reference_to_an_earlier_incarnation_is_refused() {
 /// SB-33, SB-50: a session that does not know yet that another one has its Actor. T-BND-12
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_12_what_the_session_before_relays_is_refused() {
-    let (stores, game, wire) = (Stores::new(), Game::default(), Wire::new());
-    let before_a = Proxy::start(&wire, Way::Out).await;
-    let before_g = Proxy::start(&wire, Way::In).await;
-    let at = |node: &str, proxy: &Proxy| {
-        player_builder(node, &stores, &game, settings())
-            .listen(proxy.listen())
-            .advertise(proxy.advertise())
-            .start()
-    };
-    let a = at("a", &before_a).await.unwrap();
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = at("g", &before_g).await.unwrap();
-    connect(&[&a, &g]).await;
+    let (a, g, game, wire) = wired_pair("a", settings()).await;
     let (at_g, at_a) = (gate(&g).await, gate(&a).await);
     let mut first = Client::login(&at_g, "p").await;
     assert_eq!(first.ask("note", "1").await.unwrap(), "1");

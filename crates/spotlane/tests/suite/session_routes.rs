@@ -12,11 +12,13 @@ use spotlane_store::{
 };
 use spotlane_stream_proto::Frame;
 
+use tokio::io::AsyncWriteExt;
+
 use crate::app::{Stores, settings};
 use crate::players::{
-    Client, Game, Notes, Player, gate, player_builder, player_host, players, tell, until,
+    Client, Game, Notes, Player, gate, pair, player_host, players, tell, trio, trio_with,
+    wired_pair,
 };
-use crate::proxy::{Proxy, Way, Wire};
 use crate::two_hosts::connect;
 
 /// A store that counts who asks for the rows of one Actor.
@@ -90,11 +92,7 @@ async fn t_bnd_06_a_relay_reads_no_store_and_goes_to_the_handler() {
 /// SB-31, ST-147: many requests in flight, each answered once under its own number
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_08_each_reply_completes_its_own_request_once() {
-    let stores = Stores::new();
-    let a = player_host("a", &stores).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = player_host("g", &stores).await;
-    connect(&[&a, &g]).await;
+    let (_a, g, _game) = pair().await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     for number in 0..200 {
@@ -116,11 +114,7 @@ async fn t_bnd_08_each_reply_completes_its_own_request_once() {
 /// SB-36, EX-151, EX-153: binds, replacements and notices wait behind no message of their Actor
 #[tokio::test(flavor = "multi_thread")]
 async fn control_records_pass_an_actor_that_is_busy() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &g]).await;
+    let (_a, g, game) = pair().await;
     let stream = gate(&g).await;
     let mut first = Client::login(&stream, "p").await;
     first.send("wait", "").await;
@@ -149,46 +143,20 @@ async fn control_records_pass_an_actor_that_is_busy() {
 /// SB-56, EX-266, SB-32: a queue that is full fails nothing at once; what waits keeps its order
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_to_the_actors_node_makes_relays_wait_in_order() {
-    let (stores, game, wire) = (Stores::new(), Game::default(), Wire::new());
     let mut patient = settings();
     patient.send_timeout = Duration::from_secs(10);
-    let before_g = Proxy::start(&wire, Way::Out).await;
-    let before_a = Proxy::start(&wire, Way::In).await;
-    let at = |node: &str, proxy: &Proxy| {
-        player_builder(node, &stores, &game, patient.clone())
-            .listen(proxy.listen())
-            .advertise(proxy.advertise())
-            .start()
-    };
-    let a = at("a", &before_a).await.unwrap();
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = at("g", &before_g).await.unwrap();
-    connect(&[&a, &g]).await;
+    let (_a, g, _game, wire) = wired_pair("g", patient).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     wire.stop_after(0);
     let large = "x".repeat(60_000);
-    let written = AtomicU64::new(0);
-    let writes = async {
-        for number in 0..FLOOD {
-            let packet = client.one_way("jot", &format!("{number}{large}"));
-            tokio::io::AsyncWriteExt::write_all(&mut client.socket, &packet)
-                .await
-                .unwrap();
-            written.fetch_add(1, Ordering::SeqCst);
-        }
-    };
-    let steer = async {
-        let mut before = u64::MAX;
-        while written.load(Ordering::SeqCst) != before {
-            before = written.load(Ordering::SeqCst);
-            // Sleep: nothing is to happen.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        assert!(before < FLOOD, "nobody pushes back");
-        wire.go_on();
-    };
-    tokio::join!(writes, steer);
+    let (stalled, rest) = client.flood("jot", &large, FLOOD).await;
+    wire.go_on();
+    client.socket.write_all(&rest).await.unwrap();
+    for number in stalled + 1..FLOOD {
+        let packet = client.one_way("jot", &format!("{number}{large}"));
+        client.socket.write_all(&packet).await.unwrap();
+    }
     let notes = client.ask("note", "end").await.unwrap();
     assert_eq!(stream.stats().failed_sends(), 0);
     let order = notes
@@ -204,15 +172,9 @@ const FLOOD: u64 = 2_000;
 /// SB-35: a request that ends by its timeout is not sent again; the Actor handled it once
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_09_nothing_is_sent_again_after_a_timeout() {
-    let (stores, game) = (Stores::new(), Game::default());
     let mut quick = settings();
     quick.default_request_timeout = Duration::from_millis(300);
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = players("b", &stores, &game, settings()).await;
-    let g = players("g", &stores, &game, quick).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3).await;
+    let ([a, b, g], game) = trio_with(&["p"], settings(), quick).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     client.send("wait", "").await;
@@ -236,13 +198,7 @@ async fn t_bnd_09_nothing_is_sent_again_after_a_timeout() {
 /// SB-24, SB-70, RL-157, RL-160: the session owner believes in a place that the Actor has left, and reads no store
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_03_a_bind_follows_the_actor_once_and_its_session_goes_on_directly() {
-    let (stores, game) = (Stores::new(), Game::default());
-    let a = players("a", &stores, &game, settings()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = players("b", &stores, &game, settings()).await;
-    let g = players("g", &stores, &game, settings()).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    let ([a, b, g], game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     // The former owner has clients of its own, which know the Follow route itself.
     let at_a = gate(&a).await;
@@ -270,16 +226,10 @@ async fn t_bnd_03_a_bind_follows_the_actor_once_and_its_session_goes_on_directly
 /// SB-70, RL-153: without a Follow route a stale location is unavailable, and nobody looks for another one
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_03_without_a_follow_route_a_stale_location_is_unavailable() {
-    let (stores, game) = (Stores::new(), Game::default());
     let mut forgetful = settings();
     forgetful.message_follow_duration = Duration::ZERO;
     forgetful.route_cache_max_age = Duration::ZERO;
-    let a = players("a", &stores, &game, forgetful.clone()).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = players("b", &stores, &game, forgetful.clone()).await;
-    let g = players("g", &stores, &game, forgetful).await;
-    connect(&[&a, &b, &g]).await;
-    until(|| a.nodes().len() == 3 && b.nodes().len() == 3).await;
+    let ([a, b, g], _game) = trio_with(&["p"], forgetful.clone(), forgetful).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     client.ask("remember", "").await.unwrap();

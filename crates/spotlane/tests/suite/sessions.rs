@@ -4,8 +4,8 @@ use spotlane::prelude::*;
 use spotlane_stream_proto::Frame;
 
 use crate::app::Stores;
-use crate::players::{Client, Player, gate, player_host};
-use crate::two_hosts::connect;
+use crate::players::{Client, Player, gate, pair, player_host, trio};
+use crate::two_hosts::acquainted;
 
 /// SB-30, SB-31, SB-37, EX-281: on the session's own host and on another.
 #[tokio::test(flavor = "multi_thread")]
@@ -15,13 +15,10 @@ async fn t_bnd_07_bind_relay_reply_and_push_here_and_between_hosts() {
     let a = player_host("a", &stores).await;
     a.actors().create::<Player>("far").await.unwrap();
     let g = player_host("g", &stores).await;
-    connect(&[&a, &g]).await;
+    acquainted(&[&a, &g]).await;
     a.actors().create::<Player>("near").await.unwrap();
     let near = a.actors().find("near").await.unwrap().unwrap();
     if near.node() == a.node_id() {
-        while a.nodes().len() < 2 {
-            tokio::task::yield_now().await;
-        }
         a.relocate("near", g.node_id()).await.unwrap();
     }
     // It answers at its new place before anybody binds it.
@@ -87,11 +84,7 @@ async fn an_actor_closes_the_connection_of_its_session() {
 /// SB-50, SB-33, SB-54
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_11_a_second_session_takes_the_actor_and_the_first_is_told_and_closed() {
-    let stores = Stores::new();
-    let a = player_host("a", &stores).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let g = player_host("g", &stores).await;
-    connect(&[&a, &g]).await;
+    let (a, g, _game) = pair().await;
     let (at_g, at_a) = (gate(&g).await, gate(&a).await);
     let mut first = Client::login(&at_g, "p").await;
     let mut second = Client::login(&at_a, "p").await;
@@ -138,15 +131,7 @@ async fn t_bnd_18_a_lost_connection_ends_the_binding_and_not_the_actor() {
 /// SES-1, SES-3, SES-4, SB-14, RL-357: requests in flight while the Actor moves are answered once and in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn t_ses_01_the_connection_stays_while_the_actor_moves() {
-    let stores = Stores::new();
-    let a = player_host("a", &stores).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = player_host("b", &stores).await;
-    let g = player_host("g", &stores).await;
-    connect(&[&a, &b, &g]).await;
-    while a.nodes().len() < 3 || b.nodes().len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    let ([a, b, g], _game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     let mut from = &a;
@@ -197,15 +182,7 @@ async fn t_ses_01_the_connection_stays_while_the_actor_moves() {
 /// RL-57, RL-144, RL-357, SES-4: an Actor with a client joins another node; the connection stays, and both ways lead there.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_connection_stays_while_the_actor_joins_another_node() {
-    let stores = Stores::new();
-    let a = player_host("a", &stores).await;
-    a.actors().create::<Player>("p").await.unwrap();
-    let b = player_host("b", &stores).await;
-    let g = player_host("g", &stores).await;
-    connect(&[&a, &b, &g]).await;
-    while a.nodes().len() < 3 || b.nodes().len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    let ([a, b, g], _game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     client.ask("note", "before").await.unwrap();

@@ -1,19 +1,19 @@
 //! Many Actors that move all the time under traffic from every host: nothing lost, doubled or out of order.
 //!
-//! `SPOTLANE_STRESS_SECONDS=60 cargo test -p spotlane --test suite stress` for a longer run.
+//! `SPOTLANE_STRESS_MOVES=100000 cargo test -p spotlane --test suite stress` for a longer run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use spotlane::prelude::*;
 use tokio::task::JoinSet;
 
 use crate::app::{Counter, Stores, host, text};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 const ACTORS: u64 = 12;
+const MOVES: u64 = 2_000;
 
 /// One sender: requests to one Actor after the other, each with its own number.
 async fn requests(from: Host, name: String, stop: Arc<AtomicBool>) -> BTreeMap<u64, Vec<String>> {
@@ -33,10 +33,10 @@ async fn requests(from: Host, name: String, stop: Arc<AtomicBool>) -> BTreeMap<u
     sent
 }
 
-/// Moves Actors at random from wherever they are.
-async fn mover(hosts: Vec<Host>, seed: u64, stop: Arc<AtomicBool>, moves: Arc<AtomicU64>) {
+/// Moves Actors at random from wherever they are, until all movers together have made `most` moves.
+async fn mover(hosts: Vec<Host>, seed: u64, most: u64, moves: Arc<AtomicU64>) {
     let mut chance = seed;
-    while !stop.load(Ordering::SeqCst) {
+    while moves.load(Ordering::SeqCst) < most {
         chance = chance
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -61,24 +61,19 @@ async fn mover(hosts: Vec<Host>, seed: u64, stop: Arc<AtomicBool>, moves: Arc<At
 /// RL-137, RL-151, RL-261, EX-10, EX-269
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_doubled_or_reordered() {
-    let seconds = std::env::var("SPOTLANE_STRESS_SECONDS")
-        .ok()
-        .and_then(|s| s.parse().ok());
+    let most = std::env::var("SPOTLANE_STRESS_MOVES").map_or(MOVES, |most| most.parse().unwrap());
     let stores = Stores::new();
     let mut hosts = Vec::new();
     for name in ["a", "b", "c"] {
         hosts.push(host(name, &stores).await.0);
     }
-    connect(&hosts.iter().collect::<Vec<_>>()).await;
+    acquainted(&hosts.iter().collect::<Vec<_>>()).await;
     for n in 0..ACTORS {
         hosts[0]
             .actors()
             .get_or_create::<Counter>(format!("c-{n}"))
             .await
             .unwrap();
-    }
-    while hosts.iter().any(|host| host.nodes().len() < 3) {
-        tokio::task::yield_now().await;
     }
     let stop = Arc::new(AtomicBool::new(false));
     let moves = Arc::new(AtomicU64::new(0));
@@ -88,19 +83,12 @@ async fn nothing_is_lost_doubled_or_reordered() {
     }
     let mut movers = JoinSet::new();
     for seed in 1..=3 {
-        movers.spawn(mover(
-            hosts.clone(),
-            seed,
-            Arc::clone(&stop),
-            Arc::clone(&moves),
-        ));
+        movers.spawn(mover(hosts.clone(), seed, most, Arc::clone(&moves)));
     }
-    // Sleep: the traffic itself is the subject, for a given time.
-    tokio::time::sleep(Duration::from_secs(seconds.unwrap_or(2))).await;
-    stop.store(true, Ordering::SeqCst);
     while let Some(moved) = movers.join_next().await {
         moved.unwrap();
     }
+    stop.store(true, Ordering::SeqCst);
     let mut sent = Vec::new();
     while let Some(one) = senders.join_next().await {
         sent.push(one.unwrap());
@@ -128,5 +116,5 @@ async fn nothing_is_lost_doubled_or_reordered() {
     }
     let moves = moves.load(Ordering::SeqCst);
     println!("{total} messages, {moves} moves");
-    assert!(moves > 10 && total > 100);
+    assert!(moves >= most && total > 100);
 }

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::app::{Counter, Shared, Stores, add, builder, settings, text};
 use crate::proxy::{Proxy, Way, Wire};
-use crate::two_hosts::connect;
+use crate::two_hosts::acquainted;
 
 const STATE: usize = 2_000_000;
 const LARGE: usize = 64_000_000;
@@ -24,15 +24,8 @@ pub(crate) async fn started(a: HostBuilder, b: HostBuilder) -> (Host, Host) {
     let a = a.start().await.unwrap();
     a.actors().create::<Counter>("c").await.unwrap();
     let b = b.start().await.unwrap();
-    acquainted(&a, &b).await;
+    acquainted(&[&a, &b]).await;
     (a, b)
-}
-
-async fn acquainted(a: &Host, b: &Host) {
-    connect(&[a, b]).await;
-    while a.nodes().len() < 2 || b.nodes().len() < 2 {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// A runtime of its own for one host, which ends as a process does that is killed.
@@ -76,7 +69,7 @@ pub(crate) async fn wired_apart(settings: Settings) -> ((Host, Process), (Host, 
     let a = at_a.start(a).await;
     a.actors().create::<Counter>("c").await.unwrap();
     let b = at_b.start(b).await;
-    acquainted(&a, &b).await;
+    acquainted(&[&a, &b]).await;
     grow(&a, STATE).await;
     ((a, at_a), (b, at_b), wire)
 }

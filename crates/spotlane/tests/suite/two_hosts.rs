@@ -5,6 +5,7 @@ use std::time::Duration;
 use spotlane::prelude::*;
 
 use crate::app::{self, Counter, Shared, Stores, add, host, refuses_and_fails, settings, text};
+use crate::players::until;
 
 /// Waits until all hosts are connected to each other.
 pub(crate) async fn connect(hosts: &[&Host]) {
@@ -13,6 +14,13 @@ pub(crate) async fn connect(hosts: &[&Host]) {
             .await
             .unwrap();
     }
+}
+
+/// Waits until they are connected, and each has all of them in its directory.
+pub(crate) async fn acquainted(hosts: &[&Host]) {
+    connect(hosts).await;
+    let knows = |host: &&Host| host.nodes().len() >= hosts.len();
+    until(|| hosts.iter().all(knows)).await;
 }
 
 /// A host that takes no Actors, so that they are placed on the others.
