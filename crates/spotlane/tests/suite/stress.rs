@@ -13,7 +13,7 @@ use crate::app::{Counter, Stores, host, text};
 use crate::two_hosts::acquainted;
 
 const ACTORS: u64 = 12;
-const MOVES: u64 = 2_000;
+const MOVES: u64 = 10_000;
 
 /// One sender: requests to one Actor after the other, each with its own number.
 async fn requests(from: Host, name: String, stop: Arc<AtomicBool>) -> BTreeMap<u64, Vec<String>> {
