@@ -341,17 +341,8 @@ impl<O: Owner> Inner<O> {
 
     /// Tells those who wait for quiescence when nothing is queued, running, parked or suspended.
     pub(crate) fn check_quiet(&mut self, after: &mut After<O>) {
-        let idle = matches!(self.run, Run::Idle | Run::Stopped)
-            && self.app.is_empty()
-            && self.nothing_suspended();
-        if let Some(ext) = self.ext.as_mut()
-            && idle
-            && ext.lifecycle.is_empty()
-            && ext.barriers.is_empty()
-            && ext.barrier == BarrierRun::None
-            && ext.waiters.is_empty()
-            && ext.lifecycle_waiters.is_empty()
-            && ext.hold.is_empty()
+        if self.is_quiet()
+            && let Some(ext) = self.ext.as_mut()
         {
             after.quiet.append(&mut ext.quiet);
         }

@@ -121,6 +121,7 @@ impl Engine {
     /// # Cancel safety
     /// As [`Engine::shutdown`].
     pub async fn drain<O: Owner>(&self, last: Option<&Lane<O>>, grace: impl Future<Output = ()>) {
+        // The pointer must not live across the wait, so that the future can be sent.
         let lanes = {
             let last = last.map(|lane| Arc::as_ptr(&lane.core).cast::<()>());
             self.stop_taking(|lane| last != Some(Arc::as_ptr(lane).cast::<()>()))

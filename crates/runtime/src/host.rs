@@ -289,7 +289,8 @@ pub struct HostStatus {
     pub safe_to_shutdown: bool,
     /// How many Actors are on their way out, or are still forwarded for.
     pub moving: usize,
-    /// How many of those start no further handler: they are sealed, or will be when the running handler ends.
+    /// How many of those start no further handler: they are sealed, or will be when the running handler
+    /// ends, and have not left yet.
     pub sealing: usize,
     /// How many nodes it is connected to.
     pub peers: usize,

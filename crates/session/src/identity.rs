@@ -9,7 +9,7 @@ use spotlane_types::id::{ActorId, MeshName, NodeRid, OwnerId, SessionRid};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 
 /// An authenticated neighbor in one of its runs, as the transport vouches for it (SB-4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "closed by SB-4")]
 pub struct Peer {
     /// Its routing id.

@@ -115,7 +115,7 @@ impl Moves {
         self.sources().len()
     }
 
-    /// How many of them start no further handler.
+    /// How many of them start no further handler, and have not left yet.
     pub(crate) fn sealing(&self) -> usize {
         let sources = self.sources();
         sources.values().filter(|unit| unit.is_sealing()).count()

@@ -59,7 +59,7 @@ pub(crate) struct SourceUnit {
 }
 
 impl SourceUnit {
-    /// Whether its lane starts no further handler.
+    /// Whether its lane starts no further handler, before the boundary.
     pub(super) fn is_sealing(&self) -> bool {
         self.sealing.load(Ordering::Acquire)
     }
@@ -375,7 +375,7 @@ impl Driver {
         self.cancel_seal = Some(cancel);
         let unit = Arc::clone(&self.unit);
         let sealed = self.live.lane.request_seal();
-        unit.sealing.store(true, Ordering::Release);
+        self.unit.sealing.store(true, Ordering::Release);
         self.core.tasks.spawn(async move {
             tokio::select! {
                 sealed = sealed => {
@@ -398,6 +398,7 @@ impl Driver {
                 self.events.push_back(SourceEvent::SafePoint);
             }
             Err(error) => {
+                self.unit.sealing.store(false, Ordering::Release);
                 tracing::debug!(target: "spotlane::runtime::relocation", %error, "a lane was not sealed");
                 self.events.push_back(SourceEvent::OperationAborted);
             }
@@ -520,6 +521,7 @@ impl Driver {
             self.events.push_back(SourceEvent::HoldDrained);
             return;
         };
+        self.unit.sealing.store(false, Ordering::Release);
         let mut handoff = guard.into_handoff();
         for (at, message) in messages(handoff.take_saved()).enumerate() {
             if self.left_out.contains(&at) {

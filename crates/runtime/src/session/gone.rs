@@ -10,13 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spotlane_session::Peer;
-use spotlane_types::generation::NodeGeneration;
-use spotlane_types::id::NodeRid;
 
 use crate::core::Core;
-
-/// A run of a node.
-type Run = (NodeRid, NodeGeneration);
 
 /// What the last look at the directory said of session owners.
 #[derive(Debug, Default)]
@@ -30,9 +25,9 @@ pub(super) struct Watch {
 /// As many as there are nodes.
 #[derive(Debug, Default)]
 struct Seen {
-    listed: HashSet<Run>,
+    listed: HashSet<Peer>,
     /// Who has sessions that are bound here and was not in the list.
-    missing: HashSet<Run>,
+    missing: HashSet<Peer>,
 }
 
 impl Watch {
@@ -48,14 +43,14 @@ impl Watch {
 pub(crate) fn end_those_of_the_gone(core: &Arc<Core>) {
     let watch = &core.sessions.watch;
     let nodes = core.directory.nodes();
-    let listed: HashSet<Run> = nodes
+    let listed: HashSet<Peer> = nodes
         .iter()
         .map(|node| {
             let descriptor = &node.descriptor().row.descriptor;
-            (
-                descriptor.routing_id.clone(),
-                descriptor.lifecycle_generation,
-            )
+            Peer {
+                node_rid: descriptor.routing_id.clone(),
+                node_generation: descriptor.lifecycle_generation,
+            }
         })
         .collect();
     let unsure = watch.unsure.swap(false, Ordering::AcqRel);
@@ -66,24 +61,22 @@ pub(crate) fn end_those_of_the_gone(core: &Arc<Core>) {
     let before = std::mem::take(&mut seen.missing);
     seen.listed.clone_from(&listed);
     drop(seen);
+    let here = Peer {
+        node_rid: core.identity.rid.clone(),
+        node_generation: core.identity.generation,
+    };
     let mut missing = HashSet::new();
     for live in core.slots.all_live() {
         let Some(owner) = live.unit.session.owner() else {
             continue;
         };
-        let Peer {
-            node_rid,
-            node_generation,
-        } = owner.clone();
-        let run = (node_rid, node_generation);
-        let here = run == (core.identity.rid.clone(), core.identity.generation);
-        if here || listed.contains(&run) {
+        if owner == here || listed.contains(&owner) {
             continue;
         }
-        if before.contains(&run) {
-            live.unit.session.owner_gone(core, owner);
+        if before.contains(&owner) {
+            live.unit.session.owner_gone(core, owner.clone());
         }
-        missing.insert(run);
+        missing.insert(owner);
     }
     let mut seen = watch.seen.lock().unwrap_or_else(PoisonError::into_inner);
     seen.missing = missing;
