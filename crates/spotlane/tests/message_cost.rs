@@ -1,6 +1,10 @@
 //! What a message between two hosts takes from the allocator: counted, because a rate says nothing on a loaded machine.
 //! A program of its own, so that nothing else of the tests is counted.
 #![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not covered by the setting"
+)]
+#![expect(
     clippy::unused_async,
     reason = "handlers are async whether or not they wait"
 )]
