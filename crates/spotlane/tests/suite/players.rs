@@ -222,6 +222,15 @@ impl SessionHandler for Gate {
             return Err(HandlerFailure::new("InvalidOperation", "log in first"));
         };
         let failed = |error: String| HandlerFailure::new("Unavailable", error);
+        if packet.name() == "snapshot" {
+            let node = actor.node().ok_or_else(HandlerFailure::internal)?;
+            let node = String::from_utf8_lossy(node.as_bytes()).into_owned();
+            let reference = actor.actor_ref();
+            let (id, generation) = (&reference.actor_id, reference.object_generation.get());
+            let text = format!("{id} {generation} on {node}");
+            packet.reply(spotlane::session::Payload::json(text)).await?;
+            return Ok(());
+        }
         if packet.name() == "remember" {
             let route = spotlane_stream::route_of(actor);
             let route = route.map(|route| (actor.actor_ref().clone(), route));

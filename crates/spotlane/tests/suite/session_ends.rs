@@ -43,6 +43,27 @@ async fn t_bnd_16_a_callback_that_fails_stops_nobody_and_ends_its_binding() {
     game.left(4).await;
 }
 
+/// SB-57, SB-60, EX-309: one connection with Actors on two hosts, one of whose callbacks fails. T-BND-16
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_16_one_connection_with_two_actors_tells_each_once() {
+    let ([a, b, g], game) = trio(&["p", "q"]).await;
+    a.relocate("q", b.node_id()).await.unwrap();
+    let stream = gate(&g).await;
+    for round in 1..=4 {
+        let mut client = Client::login(&stream, "p").await;
+        client.ask_until_open("login", "q").await;
+        game.panics.store(round % 2 == 0, Ordering::SeqCst);
+        drop(client);
+        game.left(2 * round).await;
+        let hosts = [&a, &b, &g];
+        until(|| hosts.map(Host::session_counts) == [SessionCounts::default(); 3]).await;
+    }
+    for id in ["p", "q"] {
+        let mut again = Client::login(&stream, id).await;
+        assert_eq!(again.ask("count", "").await.unwrap(), "4", "{id}");
+    }
+}
+
 /// SB-62, SB-64: an explicit notice and the end of the connection, in one moment
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_17_whoever_asks_the_callback_runs_once() {
