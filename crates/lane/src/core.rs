@@ -60,6 +60,8 @@ pub(crate) const WAITING: u8 = 2;
 /// A queue buffer up to this size stays with an idle lane; larger ones go on with the worker.
 pub(crate) const KEEP_CAPACITY: usize = 8;
 
+/// EX-363: capacity, sequence and append of a FIFO are one invariant, so they have one owner and plain collections, and a
+/// queue for many threads would not do. Single numbers that one side writes are atomics.
 #[repr(C)]
 pub(crate) struct Core<O: Owner> {
     pub(crate) kind: Arc<KindInner<O>>,

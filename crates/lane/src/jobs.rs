@@ -276,6 +276,21 @@ impl Inner {
     }
 
     /// EX-123: a returned permit goes directly to the oldest waiting live source.
+    fn give_back_all(&self, permits: u32) {
+        let mut state = self.state.lock();
+        if state.waiters.is_empty() {
+            state.reserved -= permits;
+            let changed = self.judge(&mut state);
+            drop(state);
+            return self.publish(changed);
+        }
+        drop(state);
+        for _ in 0..permits {
+            self.give_back(Standing::Reserved);
+        }
+    }
+
+    /// As [`Inner::give_back_all`], of one permit.
     fn give_back(&self, queued: Standing) {
         let mut waker = None;
         let mut state = self.state.lock();
@@ -331,6 +346,28 @@ impl JobSource {
         Some(JobPermit {
             inner: Arc::clone(&self.inner),
             standing: Standing::Reserved,
+        })
+    }
+
+    /// As [`JobSource::try_reserve`], of so many permits at once, or as many as are free: for records that are at hand
+    /// together (EX-384, I1). What is not used goes back with what is given, so that is to be dropped soon.
+    pub fn try_reserve_up_to(&mut self, most: u32) -> Option<JobPermits> {
+        let mut state = self.inner.state.lock();
+        let free = self
+            .inner
+            .limit
+            .saturating_sub(state.reserved + state.queued);
+        let left = free.min(most);
+        if left == 0 || !state.waiters.is_empty() {
+            return None;
+        }
+        state.reserved += left;
+        let changed = self.inner.judge(&mut state);
+        drop(state);
+        self.inner.publish(changed);
+        Some(JobPermits {
+            inner: Arc::clone(&self.inner),
+            left,
         })
     }
 
@@ -416,6 +453,33 @@ impl JobSource {
     }
 }
 
+/// Permits that were reserved together and are taken one by one. Dropping it gives the rest back.
+#[must_use]
+pub struct JobPermits {
+    inner: Arc<Inner>,
+    left: u32,
+}
+
+impl JobPermits {
+    /// The next one; `None` when all are taken.
+    #[inline]
+    pub fn take(&mut self) -> Option<JobPermit> {
+        self.left = self.left.checked_sub(1)?;
+        Some(JobPermit {
+            inner: Arc::clone(&self.inner),
+            standing: Standing::Reserved,
+        })
+    }
+}
+
+impl Drop for JobPermits {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            self.inner.give_back_all(self.left);
+        }
+    }
+}
+
 /// One permit: the right to hold one job that waits for its handler. Dropping it gives it back, exactly
 /// once, on every path (EX-125).
 #[must_use]
@@ -460,6 +524,14 @@ impl fmt::Debug for JobPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JobPermit")
             .field("standing", &self.standing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for JobPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobPermits")
+            .field("left", &self.left)
             .finish_non_exhaustive()
     }
 }

@@ -21,7 +21,7 @@ use crate::turn::Turn;
 ///
 /// Cloning is cheap. The lane lives until its last handle is dropped and its accepted work has ended;
 /// nothing that was accepted is lost by dropping handles. Nothing that is submitted here ever runs on
-/// the caller's stack (EX-9).
+/// the caller's stack (EX-9). Whatever may have to wait is a future; there is no call that blocks its thread (EX-283).
 pub struct Lane<O: Owner> {
     pub(crate) core: Arc<Core<O>>,
 }

@@ -85,8 +85,8 @@ pub use crate::error::{
     AskError, Fifo, HandlerError, InvalidOperation, Refusal, Refused, YieldError,
 };
 pub use crate::jobs::{
-    JobPermit, JobQueue, JobQueueError, JobQueueProfile, JobQueueSettings, JobQueueStatus,
-    JobSource, Pressure,
+    JobPermit, JobPermits, JobQueue, JobQueueError, JobQueueProfile, JobQueueSettings,
+    JobQueueStatus, JobSource, Pressure,
 };
 pub use crate::kind::{GateUse, Kind};
 pub use crate::lane::{Lane, Usage};

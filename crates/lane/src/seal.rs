@@ -500,7 +500,8 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
 }
 
 /// The opening span of form A (EX-209, EX-210, EX-212): the segment is fixed, live arrivals start behind it, admission
-/// and dispatch open together. Permits are waited for before, callbacks run after, never inside.
+/// and dispatch open together. This is the place of the other form, in which the span observes that nothing is left (EX-211);
+/// `docs/decisions/lane-opening.md` says why it was not chosen. Permits are waited for before, callbacks run after, never inside.
 fn reopen<O: Owner>(
     core: &Arc<Core<O>>,
     back: Option<(Queues<O>, Option<O>)>,

@@ -24,11 +24,38 @@ pub(crate) use spinning::{Mutex, MutexGuard};
 /// some dozen instructions and a panic cannot leave half a change behind: nothing is poisoned.
 #[cfg(not(any(loom, shuttle)))]
 mod spinning {
-    use spin::mutex::SpinMutex;
-    pub(crate) use spin::mutex::SpinMutexGuard as MutexGuard;
+    use std::marker::PhantomData;
+    use std::ops::{Deref, DerefMut};
+
+    use spin::mutex::{SpinMutex, SpinMutexGuard};
 
     /// How often a lock is looked at before its thread lets others run: its holder may be one of them.
     const LOOKS: u32 = 128;
+
+    /// EX-364, EX-369: a state of this crate has one short lock for an owner, and nothing can wait while it is held: the
+    /// guard stays on its thread, so a future that keeps one across an await cannot be run by an engine or a runtime of
+    /// several threads. Waiting for a lock with a gate in hand is allowed, and short.
+    #[derive(Debug)]
+    pub(crate) struct MutexGuard<'a, T> {
+        guard: SpinMutexGuard<'a, T>,
+        stays: PhantomData<*const ()>,
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+
+        #[inline]
+        fn deref(&self) -> &T {
+            &self.guard
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        #[inline]
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.guard
+        }
+    }
 
     /// A mutex that is taken by one atomic operation and given back by a plain store (EX-391), where the
     /// one of `std` needs an atomic operation for that as well. `docs/decisions/lane-locks.md` has the price.
@@ -48,15 +75,19 @@ mod spinning {
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             #[cfg(test)]
             super::tests::count();
-            match self.0.try_lock() {
+            let guard = match self.0.try_lock() {
                 Some(guard) => guard,
                 None => self.wait(),
+            };
+            MutexGuard {
+                guard,
+                stays: PhantomData,
             }
         }
 
         #[cold]
         #[inline(never)]
-        fn wait(&self) -> MutexGuard<'_, T> {
+        fn wait(&self) -> SpinMutexGuard<'_, T> {
             loop {
                 for _ in 0..LOOKS {
                     if !self.0.is_locked()
@@ -128,6 +159,18 @@ mod tests {
 
     fn taken() -> u64 {
         TAKEN.replace(0)
+    }
+
+    /// EX-364, EX-369: this does not compile for a guard that may leave its thread, since either impl would do then.
+    #[test]
+    fn a_guard_cannot_be_kept_across_an_await() {
+        trait StaysOnItsThread<Marker> {
+            fn checked() {}
+        }
+        impl<T: ?Sized> StaysOnItsThread<()> for T {}
+        struct MayBeSent;
+        impl<T: ?Sized + Send> StaysOnItsThread<MayBeSent> for T {}
+        <super::MutexGuard<'static, u8> as StaysOnItsThread<_>>::checked();
     }
 
     struct Quiet;

@@ -297,3 +297,50 @@ async fn a_closing_session_takes_no_new_packets() {
     assert_eq!(session.connection(), Connection::Closed);
     assert!(session.enqueue_lifecycle("too late").is_err());
 }
+
+/// EX-363: from however many threads: the limit, the sequence and what is queued always agree.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn capacity_sequence_and_append_change_together() {
+    let bench = Bench::new();
+    let limits = LaneLimits::DEFAULT.application(FifoLimits::new(100, 1 << 20));
+    let actor = bench.actor_with(limits);
+    let release = running(&actor, "first").await;
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let actor = actor.clone();
+            std::thread::spawn(move || {
+                let offers = (0..50).map(|_| actor.enqueue(Step::Note("n")).is_ok());
+                offers.filter(|accepted| *accepted).count()
+            })
+        })
+        .collect();
+    let accepted: usize = threads.into_iter().map(|one| one.join().unwrap()).sum();
+    assert_eq!(accepted, 99, "one hundred with the first");
+    let usage = actor.application_usage();
+    assert_eq!((usage.items, usage.accepted), (100, 100));
+    release.send(()).unwrap();
+    actor.await_quiescence().await;
+    let ran = bench.log.all().iter().filter(|line| *line == "n").count();
+    assert_eq!(ran, 99);
+}
+
+/// EX-369: with the gate in hand a turn may wait for guarded state, its own too; that wait ends, since nobody waits for a
+/// gate with such a lock in hand.
+#[tokio::test]
+async fn a_turn_may_ask_for_guarded_state() {
+    let bench = Bench::new();
+    let actor = bench.actor();
+    let inside = {
+        let actor = actor.clone();
+        Box::pin(async move {
+            assert_eq!(actor.application_usage().items, 1);
+            actor.enqueue(Step::Note("next")).unwrap();
+            Err(AskError::InvalidOperation(
+                spotlane_lane::InvalidOperation::OwnClaim,
+            ))
+        })
+    };
+    actor.enqueue(Step::Outside("inside", inside)).unwrap();
+    actor.await_quiescence().await;
+    assert_eq!(bench.log.text(), "inside:invalidOperation next");
+}

@@ -45,6 +45,35 @@ async fn a_permit_is_returned_at_the_first_instruction() {
     assert_eq!(jobs.status().peak, 1);
 }
 
+/// EX-123, EX-125, EX-384: permits for a burst are as many as are free, never before somebody who waits, and each of them goes
+/// back once, taken or not.
+#[tokio::test]
+async fn permits_of_a_burst_are_those_that_are_free() {
+    let jobs = queue(5);
+    let mut source = jobs.source();
+    let mut burst = source.try_reserve_up_to(64).unwrap();
+    assert_eq!((jobs.status().reserved, jobs.status().waits), (5, 0));
+    assert!(jobs.source().try_reserve_up_to(1).is_none(), "none is free");
+    let taken = [burst.take().unwrap(), burst.take().unwrap()];
+    let waiting = tokio::spawn({
+        let mut source = jobs.source();
+        async move { source.reserve().await }
+    });
+    settle().await;
+    assert_eq!(jobs.status().waiters, 1);
+    drop(burst);
+    let waited = waiting.await.unwrap();
+    assert_eq!(
+        jobs.status().reserved,
+        3,
+        "two of the burst, and the one that waited"
+    );
+    let mut rest = source.try_reserve_up_to(1).unwrap();
+    assert!(rest.take().is_some() && rest.take().is_none());
+    drop((taken, waited, rest));
+    assert_eq!((jobs.status().reserved, jobs.status().peak), (0, 5));
+}
+
 /// EX-123, EX-130: a returned permit goes to the oldest source; nobody passes, nothing is refused.
 #[tokio::test]
 async fn the_oldest_source_is_served_first() {

@@ -225,7 +225,7 @@ async fn members_are_covered_by_the_seal_of_their_spot() {
 
 struct OwnerCommitted;
 
-/// EX-207, EX-208, EX-209, EX-210, EX-212, EX-108: saved, then relay, then what came directly, then live
+/// EX-207, EX-208, EX-209, EX-210, EX-211, EX-212, EX-108: the order that both forms give: saved, then relay, then what came directly, then live
 /// work; lifecycle callbacks run before, with application dispatch closed.
 #[tokio::test]
 async fn a_backlog_opens_in_order_before_live_work() {

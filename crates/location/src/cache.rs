@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use spotlane_store::{Recovery, StoreVersion};
 use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::generation::{
@@ -103,7 +104,7 @@ struct Entry {
 pub struct RouteCache {
     settings: RouteCacheSettings,
     capacity: usize,
-    entries: HashMap<AuthorityKey, Entry>,
+    entries: HashMap<AuthorityKey, Entry, RandomState>,
     /// Oldest first; may name entries that are gone or newer.
     order: VecDeque<(AuthorityKey, u64)>,
     stamp: u64,
@@ -115,7 +116,7 @@ impl RouteCache {
         Self {
             settings,
             capacity,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             order: VecDeque::new(),
             stamp: 0,
         }

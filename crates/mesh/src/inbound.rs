@@ -29,6 +29,15 @@ pub trait Inbound: Send + Sync + 'static {
     /// were submitted; those of different peers come side by side.
     fn on_record(&self, received: Received) -> Flow;
 
+    /// Begins a burst: several records of one connection are at hand, `records` of them or a few less or more (EX-384). What
+    /// is given takes them instead of [`Inbound::on_record`], one after the other, and is dropped behind the last one or
+    /// as soon as it says anything but [`Flow::Continue`]. Nothing is waited for in between, so that it may hold what
+    /// is taken once for all of them. Without one, each record comes by itself.
+    fn on_burst<'a>(&'a self, from: &'a PeerLink, records: usize) -> Option<Box<dyn Burst + 'a>> {
+        let _ = (from, records);
+        None
+    }
+
     /// A peer has come, has changed or has gone. Of one peer these come one at a time and in order:
     /// admitted, then any number of updates, then lost. A record comes between the admission and the
     /// loss of its connection only.
@@ -39,6 +48,12 @@ pub trait Inbound: Send + Sync + 'static {
     fn on_diagnostic(&self, diagnostic: Diagnostic) {
         drop(diagnostic);
     }
+}
+
+/// Takes the records of one burst; see [`Inbound::on_burst`].
+pub trait Burst: Send {
+    /// As [`Inbound::on_record`], of the connection that the burst is of.
+    fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow;
 }
 
 /// What happens to connections besides the coming and going of peers (TR-65).

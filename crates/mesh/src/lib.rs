@@ -61,7 +61,7 @@ pub use error::{
     BulkError, ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError,
     SendError, StartError,
 };
-pub use inbound::{Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+pub use inbound::{Burst, Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 pub use intent::{DiscoveredNode, PeerIntent};
 pub use link::Asked;
 pub use mesh::{Mesh, PeerInfo};

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
+use foldhash::fast::RandomState;
 use spotlane_mesh_proto::admission::{Expected, Side, Terms};
 use spotlane_mesh_proto::link::{AcceptedLane, HeldBudget, Link, LinkEvent, LinkSettings};
 use spotlane_mesh_proto::peers::{ConnectionId, Join, Joins, LinkId, Peers, PeersFull, Verdict};
@@ -37,7 +38,7 @@ pub(crate) struct Node {
     /// Outermost lock.
     table: Mutex<Table>,
     /// Where submits look a peer up; changed under the lock of the table.
-    current: RwLock<HashMap<NodeRid, Arc<LinkCore>>>,
+    current: RwLock<HashMap<NodeRid, Arc<LinkCore>, RandomState>>,
     pub(crate) peers: watch::Sender<Arc<[PeerInfo]>>,
     own: Mutex<RouteMeshAdmission>,
     random: Mutex<Random>,
@@ -478,7 +479,7 @@ impl Node {
             .send_replace(table.told.values().cloned().collect());
     }
 
-    fn write_current(&self) -> RwLockWriteGuard<'_, HashMap<NodeRid, Arc<LinkCore>>> {
+    fn write_current(&self) -> RwLockWriteGuard<'_, HashMap<NodeRid, Arc<LinkCore>, RandomState>> {
         self.current.write().unwrap_or_else(PoisonError::into_inner)
     }
 

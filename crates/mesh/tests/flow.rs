@@ -18,12 +18,14 @@ use common::{
     Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch,
 };
 use spotlane_mesh::{
-    BulkError, ClientCertificate, Diagnostic, Flow, LostReason, MeshConfig, PeerEvent, PeerIntent,
-    PemIdentity, TlsSettings, Written,
+    BulkError, Burst, ClientCertificate, Diagnostic, Flow, Inbound, LostReason, Mesh, MeshConfig,
+    PeerEvent, PeerIntent, PeerLink, PemIdentity, Received, ReplyHandle, TlsSettings, Written,
 };
 use spotlane_types::generation::DescriptorRevision;
 use spotlane_types::id::SecurityIdentity;
 use spotlane_types::kind::RuntimeState;
+use spotlane_wire::Record;
+use tokio::sync::Notify;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -74,6 +76,115 @@ async fn a_host_without_room_holds_the_peer_back() {
         }
     }
     sending.await.unwrap();
+}
+
+/// A host that takes what comes together in bursts, and leaves each tenth record with the mesh when it comes first.
+struct Bursting {
+    seen: Mutex<Vec<u32>>,
+    bursts: AtomicUsize,
+    in_bursts: AtomicUsize,
+    left: Mutex<Option<u32>>,
+    done: Notify,
+}
+
+/// So many records come in all.
+const BURST_RECORDS: usize = 5000;
+
+impl Bursting {
+    fn take(&self, record: &Record) -> bool {
+        let number = u32::from_be_bytes(body(record)[..4].try_into().unwrap());
+        let mut left = self.left.lock().unwrap();
+        if number % 10 == 0 && left.replace(number) != Some(number) {
+            return false;
+        }
+        let mut seen = self.seen.lock().unwrap();
+        seen.push(number);
+        if seen.len() == BURST_RECORDS {
+            self.done.notify_one();
+        }
+        true
+    }
+}
+
+struct BurstingHost(Arc<Bursting>);
+
+impl Inbound for BurstingHost {
+    fn on_record(&self, received: Received) -> Flow {
+        if self.0.take(&received.record) {
+            return Flow::Continue;
+        }
+        received.from.resume();
+        Flow::Later(Box::new(received))
+    }
+
+    fn on_burst<'a>(&'a self, from: &'a PeerLink, records: usize) -> Option<Box<dyn Burst + 'a>> {
+        assert!((1..=64).contains(&records), "{records} records of a burst");
+        let number = self.0.bursts.fetch_add(1, Ordering::SeqCst);
+        // Some records come by themselves.
+        (number % 3 < 2).then(|| -> Box<dyn Burst + 'a> { Box::new(OneBurst { host: self, from }) })
+    }
+
+    fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
+}
+
+struct OneBurst<'a> {
+    host: &'a BurstingHost,
+    from: &'a PeerLink,
+}
+
+impl Burst for OneBurst<'_> {
+    fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
+        if self.host.0.take(&record) {
+            self.host.0.in_bursts.fetch_add(1, Ordering::SeqCst);
+            return Flow::Continue;
+        }
+        let received = Received {
+            from: self.from.clone(),
+            record,
+            reply,
+        };
+        self.from.resume();
+        Flow::Later(Box::new(received))
+    }
+}
+
+/// EX-384, EX-120: what comes together is handed up in bursts, each record once and in order, also when the host leaves some
+/// of them with the mesh.
+#[tokio::test]
+async fn records_that_come_together_are_handed_up_in_bursts() {
+    let host = Arc::new(Bursting {
+        seen: Mutex::default(),
+        bursts: AtomicUsize::new(0),
+        in_bursts: AtomicUsize::new(0),
+        left: Mutex::default(),
+        done: Notify::new(),
+    });
+    let config = MeshConfig::new(identity("a", 41));
+    let a = Mesh::start(config, BurstingHost(Arc::clone(&host)))
+        .await
+        .unwrap();
+    let to = PeerIntent::manual(a.advertised_endpoint().as_str(), None).unwrap();
+    let b = start(MeshConfig::new(identity("b", 42)).peer(to), watch()).await;
+    b.admitted("a").await;
+    for number in 0..u32::try_from(BURST_RECORDS).unwrap() {
+        let mut bytes = number.to_be_bytes().to_vec();
+        bytes.resize(100, 0);
+        let sent = b.mesh.send(&rid("a"), node_send(bytes), None).await;
+        assert!(sent.is_ok(), "{}", sent.unwrap_err());
+    }
+    let all = host.done.notified();
+    tokio::time::timeout(PATIENCE, all).await.unwrap();
+    let seen = host.seen.lock().unwrap();
+    assert!(
+        seen.iter()
+            .copied()
+            .eq(0..u32::try_from(BURST_RECORDS).unwrap())
+    );
+    let in_bursts = host.in_bursts.load(Ordering::SeqCst);
+    assert!(
+        in_bursts > BURST_RECORDS / 4,
+        "only {in_bursts} came in bursts"
+    );
 }
 
 /// How much a transfer moves: `SPOTLANE_MESH_TRANSFER_MIB`, 64 without it; the long form is 1024.

@@ -1,8 +1,10 @@
 //! Messages to Actors: one-way and with an answer, to wherever the Actor is.
 
 use std::fmt;
-use std::future::IntoFuture;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use spotlane_lane::{Lane, Refusal};
@@ -160,31 +162,66 @@ impl SendCall {
     /// # Cancel safety
     /// Dropped before it is done, nothing was sent (EX-301).
     pub async fn submit(self) -> Result<(), Error> {
-        let Call {
-            core,
-            caller,
-            parts,
-            timeout,
-        } = self.call;
-        // Nearly always the owner is known and has room, and then there is nothing to wait for and no timer to start.
-        let Some(parts) = send_now(&core, &caller, parts?)? else {
-            return Ok(());
-        };
-        let most = core.settings.all.send_timeout;
-        let timeout = timeout.map_or(most, |timeout| timeout.min(most));
-        let deadline = core.deadline(timeout);
-        // Boxed, because what nearly never happens makes no call larger.
-        let send = Box::pin(send(&core, &caller, parts, &deadline));
-        in_time(timeout, send, "the message found no room in time").await
+        self.into_future().await
     }
 }
 
 impl IntoFuture for SendCall {
     type Output = Result<(), Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
+    type IntoFuture = Sending;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.submit())
+        Sending {
+            call: Some(self.call),
+            later: None,
+        }
+    }
+}
+
+/// A one-way message that is being sent: what [`SendCall`] is awaited as.
+///
+/// Nearly always the owner is known and has room, and then there is nothing to wait for, no timer and no memory of its own.
+pub struct Sending {
+    call: Option<Call>,
+    /// What is left to do when something has to be waited for.
+    later: Option<BoxFuture<'static, Result<(), Error>>>,
+}
+
+impl Future for Sending {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        if let Some(call) = self.call.take() {
+            let Call {
+                core,
+                caller,
+                parts,
+                timeout,
+            } = call;
+            let parts = match parts.and_then(|parts| send_now(&core, &caller, parts)) {
+                Ok(None) => return Poll::Ready(Ok(())),
+                Ok(Some(parts)) => parts,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            self.later = Some(Box::pin(async move {
+                let most = core.settings.all.send_timeout;
+                let timeout = timeout.map_or(most, |timeout| timeout.min(most));
+                let deadline = core.deadline(timeout);
+                let send = send(&core, &caller, parts, &deadline);
+                in_time(timeout, send, "the message found no room in time").await
+            }));
+        }
+        match &mut self.later {
+            Some(later) => later.as_mut().poll(cx),
+            // It was polled again behind its end.
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").finish_non_exhaustive()
     }
 }
 
@@ -218,21 +255,7 @@ impl RequestCall {
     /// Dropped before the Actor's queue took it, it never runs; dropped while it is queued here, it ends without its
     /// handler; later only the wait ends (EX-301, EX-304).
     pub async fn submit(self) -> Result<Payload, Error> {
-        let Call {
-            core,
-            caller,
-            parts,
-            timeout,
-        } = self.call;
-        let timeout = timeout.unwrap_or(core.settings.all.default_request_timeout);
-        let deadline = core.deadline(timeout);
-        let parts = match request_now(&core, &caller, parts?, timeout).await? {
-            Ok(outcome) => return outcome,
-            Err(parts) => parts,
-        };
-        // Boxed, because what nearly never happens makes no call larger.
-        let request = Box::pin(request(&core, &caller, parts, &deadline));
-        in_time(timeout, request, NO_ANSWER).await
+        self.into_future().await
     }
 
     /// As [`RequestCall::submit`], and reads the answer.
@@ -249,11 +272,85 @@ impl RequestCall {
 
 impl IntoFuture for RequestCall {
     type Output = Result<Payload, Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
+    type IntoFuture = Requesting;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.submit())
+        Requesting {
+            state: Request::New(self.call),
+        }
     }
+}
+
+/// A request that waits for its answer: what [`RequestCall`] is awaited as.
+pub struct Requesting {
+    state: Request,
+}
+
+enum Request {
+    New(Call),
+    /// On its way to the owner, with nothing to wait for but the answer.
+    Asked(remote::Asked),
+    /// Something else has to be waited for, or the Actor is here.
+    Later(BoxFuture<'static, Outcome>),
+    Ended,
+}
+
+impl Future for Requesting {
+    type Output = Result<Payload, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        if matches!(self.state, Request::New(_))
+            && let Request::New(call) = std::mem::replace(&mut self.state, Request::Ended)
+        {
+            self.state = begin(call)?;
+        }
+        let polled = match &mut self.state {
+            Request::Asked(asked) => asked.poll(cx),
+            Request::Later(later) => later.as_mut().poll(cx),
+            // It was polled again behind its end.
+            Request::New(_) | Request::Ended => return Poll::Pending,
+        };
+        if polled.is_ready() {
+            self.state = Request::Ended;
+        }
+        polled
+    }
+}
+
+impl fmt::Debug for Requesting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requesting").finish_non_exhaustive()
+    }
+}
+
+/// Sends a request whose owner is known and has room; everything else is for a future that can wait.
+fn begin(call: Call) -> Result<Request, Error> {
+    let Call {
+        core,
+        caller,
+        parts,
+        timeout,
+    } = call;
+    let mut parts = parts?;
+    let timeout = timeout.unwrap_or(core.settings.all.default_request_timeout);
+    must_not_wait_for_itself(&caller, &parts.id)?;
+    core.must_take_messages()?;
+    if let Some(fence) = resolve::known_elsewhere(&core, &parts.id) {
+        let Parts { id, name, payload } = parts;
+        match remote::ask_now(&core, &caller, fence, name, payload, timeout)? {
+            Ok(asked) => return Ok(Request::Asked(asked)),
+            Err((name, payload)) => parts = Parts { id, name, payload },
+        }
+    }
+    Ok(Request::Later(Box::pin(async move {
+        let deadline = core.deadline(timeout);
+        let parts = match request_here(&core, &caller, parts, timeout).await? {
+            Ok(outcome) => return outcome,
+            Err(parts) => parts,
+        };
+        let request = request(&core, &caller, parts, &deadline);
+        in_time(timeout, request, NO_ANSWER).await
+    })))
 }
 
 impl fmt::Debug for RequestCall {
@@ -346,38 +443,31 @@ fn enter_now(core: &Core, live: &Live, message: Box<Message>) -> Result<(), Box<
     })
 }
 
-/// As [`request`] where nothing has to be waited for but the answer; gives back what found no known owner or no room.
-async fn request_now(
+/// As [`request`] for an Actor of this host that has room, so that nothing has to be waited for but the answer; gives back
+/// any other.
+async fn request_here(
     core: &Core,
     caller: &Caller,
     parts: Parts,
     timeout: Duration,
 ) -> Result<Result<Outcome, Parts>, Error> {
-    must_not_wait_for_itself(caller, &parts.id)?;
-    core.must_take_messages()?;
-    let Parts { id, name, payload } = parts;
-    let (name, payload) = match resolve::known(core, &id) {
-        Some(Place::There(tenure)) => {
-            match remote::request_now(core, caller, &tenure, name, payload, timeout).await? {
-                Ok(outcome) => return Ok(Ok(outcome)),
-                Err(left) => left,
-            }
-        }
-        Some(Place::Here(live)) => {
-            must_not_run_the_caller(&live, OWN_ANSWER).await?;
-            let (sender, answer) = oneshot::channel();
-            let message = local(caller, &name, payload, ReplyTo::local(sender));
-            match enter_now(core, &live, message) {
-                Ok(()) => {
-                    let answer = in_time(timeout, ended(core, answer), NO_ANSWER);
-                    return Ok(Ok(answer.await));
-                }
-                Err(message) => (name, untouched(message)),
-            }
-        }
-        _ => (name, payload),
+    let Some(live) = core.slots.live(&parts.id) else {
+        return Ok(Err(parts));
     };
-    Ok(Err(Parts { id, name, payload }))
+    must_not_run_the_caller(&live, OWN_ANSWER).await?;
+    let Parts { id, name, payload } = parts;
+    let (sender, answer) = oneshot::channel();
+    let message = local(caller, &name, payload, ReplyTo::local(sender));
+    match enter_now(core, &live, message) {
+        Ok(()) => {
+            let answer = in_time(timeout, ended(core, answer), NO_ANSWER);
+            Ok(Ok(answer.await))
+        }
+        Err(message) => {
+            let payload = untouched(message);
+            Ok(Err(Parts { id, name, payload }))
+        }
+    }
 }
 
 const NO_ANSWER: &str = "no answer came in time";
@@ -386,29 +476,21 @@ const NO_ANSWER: &str = "no answer came in time";
 fn send_now(core: &Core, caller: &Caller, parts: Parts) -> Result<Option<Parts>, Error> {
     core.must_take_messages()?;
     let Parts { id, name, payload } = parts;
-    let left = |name, payload| {
-        Ok(Some(Parts {
-            id: id.clone(),
-            name,
-            payload,
-        }))
+    let (name, payload) = if let Some(fence) = resolve::known_elsewhere(core, &id) {
+        match remote::send_now(core, caller, fence, name, payload)? {
+            None => return Ok(None),
+            Some(left) => left,
+        }
+    } else if let Some(live) = core.slots.live(&id) {
+        let message = local(caller, &name, payload, ReplyTo::NOBODY);
+        match enter_now(core, &live, message) {
+            Ok(()) => return Ok(None),
+            Err(message) => (name, untouched(message)),
+        }
+    } else {
+        (name, payload)
     };
-    match resolve::known(core, &id) {
-        Some(Place::There(tenure)) => {
-            match remote::send_now(core, caller, &tenure, name, payload)? {
-                None => Ok(None),
-                Some((name, payload)) => left(name, payload),
-            }
-        }
-        Some(Place::Here(live)) => {
-            let message = local(caller, &name, payload, ReplyTo::NOBODY);
-            match enter_now(core, &live, message) {
-                Ok(()) => Ok(None),
-                Err(message) => left(name, untouched(message)),
-            }
-        }
-        _ => left(name, payload),
-    }
+    Ok(Some(Parts { id, name, payload }))
 }
 
 async fn send(

@@ -55,7 +55,7 @@ impl Owner for Cell {
 
     async fn handle(turn: &mut Turn<'_, Self>, work: Work) -> Result<(), HandlerError> {
         match work {
-            Work::Message(message) => deliver(turn, *message).await,
+            Work::Message(message) => deliver(turn, message).await,
             Work::Create { request, decided } => {
                 let Some(mut context) = callback_context(turn) else {
                     return Ok(());
@@ -184,14 +184,15 @@ impl Drop for DisconnectEnd {
 }
 
 /// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.
-async fn deliver(turn: &mut Turn<'_, Cell>, message: Message) -> Result<(), HandlerError> {
+async fn deliver(turn: &mut Turn<'_, Cell>, message: Box<Message>) -> Result<(), HandlerError> {
     let wants = message.wants();
+    // Out of the box one by one: the rest of a message is not moved again.
     let Message {
         name,
         payload,
         reply,
         ..
-    } = message;
+    } = *message;
     // EX-301: cancelled before its handler began.
     if reply.is_abandoned() {
         return Ok(());

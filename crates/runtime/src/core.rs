@@ -16,7 +16,7 @@ use spotlane_types::authority_key::AuthorityKey;
 use spotlane_types::count::{Correlation, ReplyRouteId};
 use spotlane_types::generation::{NodeGeneration, ObjectGeneration};
 use spotlane_types::id::{ActorId, MeshName, NodeRid, OperationId, OwnerId, SpotId};
-use spotlane_wire::reference::SpotRef;
+use spotlane_wire::reference::{ActorRouteFence, SpotRef};
 use tokio::sync::{Semaphore, watch};
 
 use crate::capacity::Capacity;
@@ -31,6 +31,7 @@ use crate::in_flight::InFlight;
 use crate::lease::OwnLease;
 use crate::registry::Registry;
 use crate::relocation::{HostMove, Moves, Pending};
+use crate::remote::fence_of;
 use crate::session::Sessions;
 use crate::settings::Checked;
 use crate::shutdown::Shutdown;
@@ -105,6 +106,15 @@ impl Ids {
     #[expect(clippy::expect_used, reason = "it starts at 1 and does not wrap")]
     pub(crate) fn reply_route(&self) -> ReplyRouteId {
         ReplyRouteId::new(self.next()).expect("1 to 2^63 - 1")
+    }
+
+    /// What one request is called: the operation and the correlation.
+    #[expect(clippy::expect_used, reason = "as above")]
+    pub(crate) fn request(&self) -> (OperationId, Correlation) {
+        let first = self.next.fetch_add(2, Ordering::Relaxed);
+        let operation = OperationId::new(self.run, first).expect("not both words are zero");
+        let correlation = Correlation::new(first.wrapping_add(1)).expect("1 to 2^63 - 1");
+        (operation, correlation)
     }
 
     #[expect(clippy::expect_used, reason = "it starts at 1 and does not wrap")]
@@ -220,6 +230,15 @@ impl Core {
         routes.get(object, now).map(|route| route.tenure.clone())
     }
 
+    /// As [`Core::cached_route`], in the form in which it travels.
+    pub(crate) fn cached_fence(&self, id: &ActorId) -> Option<ActorRouteFence> {
+        let (key, now) = (actor_key(id), self.clock.location_now());
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes
+            .get(&key, now)
+            .map(|route| fence_of(id, &route.tenure))
+    }
+
     /// RL-161, RL-167: compare and remove.
     pub(crate) fn forget_route(&self, tenure: &Tenure) -> bool {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -264,6 +283,8 @@ mod tests {
                 drawn.push(operation.low());
                 drawn.push(ids.reply_route().get());
                 drawn.push(ids.correlation().get());
+                let (operation, correlation) = ids.request();
+                drawn.extend([operation.low(), correlation.get()]);
             }
             drawn
         };
@@ -273,7 +294,7 @@ mod tests {
             drawn.collect::<Vec<_>>()
         });
         let unique: BTreeSet<_> = drawn.iter().collect();
-        assert_eq!((unique.len(), unique.contains(&0)), (12_000, false));
+        assert_eq!((unique.len(), unique.contains(&0)), (20_000, false));
         assert_ne!(Ids::new().run, ids.run);
     }
 }

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use spotlane_lane::{OnTickError, OverrunPolicy, Tick, TimerSettings};
 use spotlane_types::id::{PacketName, TimerName};
 
@@ -94,8 +95,8 @@ impl Every {
 
 /// The handlers of one Actor type, as its [`configure`](crate::Actor::configure) registers them.
 pub struct Handlers<A> {
-    requests: HashMap<PacketName, Invoke<A>>,
-    sends: HashMap<PacketName, Invoke<A>>,
+    requests: HashMap<PacketName, Invoke<A>, RandomState>,
+    sends: HashMap<PacketName, Invoke<A>, RandomState>,
     ticks: HashMap<Box<str>, InvokeTick<A>>,
     timers: Vec<(Box<str>, TimerSettings)>,
     faults: Vec<String>,
@@ -104,8 +105,8 @@ pub struct Handlers<A> {
 impl<A: Send + 'static> Handlers<A> {
     pub(crate) fn new() -> Self {
         Self {
-            requests: HashMap::new(),
-            sends: HashMap::new(),
+            requests: HashMap::default(),
+            sends: HashMap::default(),
             ticks: HashMap::new(),
             timers: Vec::new(),
             faults: Vec::new(),
@@ -172,7 +173,7 @@ impl<A: Send + 'static> Handlers<A> {
         &mut self,
         name: &str,
         invoke: Invoke<A>,
-        table: fn(&mut Self) -> &mut HashMap<PacketName, Invoke<A>>,
+        table: fn(&mut Self) -> &mut HashMap<PacketName, Invoke<A>, RandomState>,
     ) -> &mut Self {
         match PacketName::new(name) {
             Ok(packet) => {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use spotlane_lane::{JobPermit, JobSource, Refusal};
-use spotlane_mesh::{Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+use foldhash::fast::RandomState;
+use spotlane_lane::{JobPermit, JobPermits, JobSource, Refusal};
+use spotlane_mesh::{Burst, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 use spotlane_session::Peer;
 use spotlane_types::count::{Correlation, HopCount, ReplyRouteId};
 use spotlane_types::id::{ActorId, NodeRid, PacketName};
@@ -20,7 +21,7 @@ use crate::control;
 use crate::core::Core;
 use crate::drops::{self, Reason};
 use crate::error::Error;
-use crate::message::{Answer, Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
+use crate::message::{Message, Origin, Outcome, PeerOrigin, ReplyTo, Route};
 use crate::payload::Payload;
 use crate::relocation;
 use crate::session;
@@ -30,7 +31,7 @@ use crate::slots::{Live, Slot};
 pub(crate) struct Dispatcher {
     core: Weak<Core>,
     /// One source of jobs for each peer (EX-123). A leaf lock.
-    ingress: Mutex<HashMap<NodeRid, Ingress>>,
+    ingress: Mutex<HashMap<NodeRid, Ingress, RandomState>>,
 }
 
 /// Where a peer stands with its permits.
@@ -45,7 +46,7 @@ impl Dispatcher {
     pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
         Arc::new(Self {
             core: Arc::downgrade(core),
-            ingress: Mutex::new(HashMap::new()),
+            ingress: Mutex::default(),
         })
     }
 
@@ -75,6 +76,20 @@ impl Dispatcher {
         None
     }
 
+    /// EX-384, I1: permits for a burst, as many as are free. `None` when there is none: its first message says so.
+    fn permits(&self, core: &Core, link: &PeerLink, records: usize) -> Option<JobPermits> {
+        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = ingress
+            .entry(link.peer().clone())
+            .or_insert_with(|| Ingress::Ready(core.jobs.source(), None));
+        let most = u32::try_from(records).unwrap_or(BURST_PERMITS_MAX);
+        match entry {
+            Ingress::Ready(source, None) => source.try_reserve_up_to(most.min(BURST_PERMITS_MAX)),
+            // One that was waited for goes first.
+            Ingress::Ready(_, Some(_)) | Ingress::Waiting(_) => None,
+        }
+    }
+
     /// Keeps a permit for the record that waits for it. When its connection is over that record is gone (TR-87), and the
     /// permit goes back (EX-130).
     fn reserved(&self, link: &PeerLink, source: JobSource, permit: JobPermit) {
@@ -90,6 +105,9 @@ impl Dispatcher {
     }
 }
 
+/// EX-384, I1
+const BURST_PERMITS_MAX: u32 = 64;
+
 /// The dispatcher as the mesh owns it.
 pub(crate) struct Inlet(pub(crate) Arc<Dispatcher>);
 
@@ -98,20 +116,34 @@ impl Inbound for Inlet {
         let Some(core) = self.0.core.upgrade() else {
             return Flow::Continue;
         };
-        match received.record {
-            // EX-128: what takes a permit is known by its command, before it is received. Replies have ended their
-            // requests in the mesh; the other answers (30, 33, 43, 46, 53) are control and pass without one.
-            Record::ActorSend(_) | Record::ActorRequest(_) => {
-                let Some(permit) = self.0.permit(&core, &received.from) else {
-                    return Flow::Later(Box::new(received));
-                };
-                take_message(&core, received, permit)
-            }
-            _ => {
-                control::take(&core, received);
-                Flow::Continue
-            }
-        }
+        let Received {
+            from,
+            record,
+            reply,
+        } = received;
+        let mut intake = Intake {
+            judged: Judged::now(&core),
+            core,
+            dispatcher: &self.0,
+            link: &from,
+            burst: 0,
+            permits: None,
+            last: None,
+        };
+        intake.take(record, reply)
+    }
+
+    fn on_burst<'a>(&'a self, from: &'a PeerLink, records: usize) -> Option<Box<dyn Burst + 'a>> {
+        let core = self.0.core.upgrade()?;
+        Some(Box::new(Intake {
+            judged: Judged::now(&core),
+            core,
+            dispatcher: &self.0,
+            link: from,
+            burst: records,
+            permits: None,
+            last: None,
+        }))
     }
 
     fn on_peer(&self, link: &PeerLink, event: PeerEvent) {
@@ -135,124 +167,263 @@ impl Inbound for Inlet {
     }
 }
 
-/// A received message, apart from its address.
-fn unpack(
-    core: &Weak<Core>,
-    received: Received,
-) -> Option<(ActorRouteFence, Box<Message>, PeerLink)> {
-    let Received {
-        from: link,
-        record,
-        reply,
-    } = received;
-    let (fence, operation, hops, actor, tail, metadata, payload, reply) = match record {
-        Record::ActorSend(ActorSend {
-            operation,
-            message_follow_hop_count,
-            source_actor,
-            target_actor,
-            bound_session_tail,
-            metadata,
-            payload,
-        }) => (
-            target_actor,
-            operation,
-            message_follow_hop_count,
-            source_actor,
-            bound_session_tail,
-            metadata,
-            payload,
-            ReplyTo::NOBODY,
-        ),
-        Record::ActorRequest(ActorRequest {
-            correlation,
-            operation,
-            message_follow_hop_count,
-            source_actor,
-            target_actor,
-            bound_session_tail,
-            metadata,
-            payload,
-        }) => (
-            target_actor,
-            operation,
-            message_follow_hop_count,
-            source_actor,
-            bound_session_tail,
-            metadata,
-            payload,
-            ReplyTo::remote(MeshAnswer {
-                core: Weak::clone(core),
-                handle: reply?,
-                correlation,
-            }),
-        ),
-        _ => return None,
-    };
-    let (name, payload) = Payload::from_wire(payload);
-    let from = Origin::Peer(Box::new(PeerOrigin {
-        node: link.peer().clone(),
-        node_generation: link.node_generation(),
-        actor,
-        operation,
-        hops,
-    }));
-    let message = Message::new(name, payload, metadata, from, reply).of_session(tail);
-    Some((fence, Box::new(message), link))
+/// What the host says of itself, looked up once for all records that are handed up together (EX-370).
+struct Judged {
+    /// EX-105: it has not begun to end.
+    takes_messages: bool,
+    /// EX-107: it may start something.
+    admits: bool,
 }
 
-/// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
-fn take_message(core: &Arc<Core>, received: Received, permit: JobPermit) -> Flow {
-    let Some((fence, message, link)) = unpack(&Arc::downgrade(core), received) else {
-        return Flow::Continue;
-    };
-    if let Err(error) = core.must_take_messages() {
-        refuse(message, error);
-        return Flow::Continue;
+impl Judged {
+    fn now(core: &Core) -> Self {
+        Self {
+            takes_messages: core.must_take_messages().is_ok(),
+            admits: core.admits(),
+        }
     }
-    if !is_for_this_run(core, &fence) {
-        refuse_stale(message);
-        return Flow::Continue;
+}
+
+/// Takes records of one connection that are handed up together: what all of them need is looked up and reserved once.
+struct Intake<'a> {
+    core: Arc<Core>,
+    dispatcher: &'a Arc<Dispatcher>,
+    link: &'a PeerLink,
+    judged: Judged,
+    /// How many records may still come; 0 for one that comes by itself.
+    burst: usize,
+    /// EX-384, I1: for the messages of a burst. Reserved for the first of them, and given back before anything else.
+    permits: Option<JobPermits>,
+    /// Whose message came last: mostly more of them follow. What has changed since is found out by its lane, which gives the
+    /// message back.
+    last: Option<Arc<Live>>,
+}
+
+impl Burst for Intake<'_> {
+    fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
+        self.take(record, reply)
     }
-    if session::is_followed(&message.name) {
-        session::take_followed(core, fence, message);
-        return Flow::Continue;
-    }
-    let (mut permit, mut message) = (Some(permit), message);
-    // Again when the slot changed hands in between (RL-170); each change ends the one before it.
-    for _ in 0..CHANGES_MAX {
-        let id = &fence.actor.actor_id;
-        message = match core.slots.get(id) {
-            Some(slot) if !takes(&slot, &mut message) => {
-                refuse(
-                    message,
-                    Error::unavailable("the session is not bound to the actor"),
-                );
-                return Flow::Continue;
+}
+
+impl Intake<'_> {
+    #[inline]
+    fn take(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
+        match record {
+            // EX-128: what takes a permit is known by its command, before it is received. Replies have ended their
+            // requests in the mesh; the other answers (30, 33, 43, 46, 53) are control and pass without one.
+            Record::ActorSend(_) | Record::ActorRequest(_) => {
+                let Some(permit) = self.permit() else {
+                    return Flow::Later(Box::new(Received {
+                        from: self.link.clone(),
+                        record,
+                        reply,
+                    }));
+                };
+                match self.unpack(record, reply) {
+                    Some((fence, message)) => self.take_message(fence, message, permit),
+                    None => Flow::Continue,
+                }
             }
-            Some(Slot::Live(live)) => match enqueue(core, &live, message, permit.take(), &link) {
-                Taken::Yes => return Flow::Continue,
+            _ => {
+                (self.last, self.permits) = (None, None);
+                self.burst = self.burst.saturating_sub(1);
+                let received = Received {
+                    from: self.link.clone(),
+                    record,
+                    reply,
+                };
+                control::take(&self.core, received);
+                Flow::Continue
+            }
+        }
+    }
+
+    /// EX-120: a permit before the record is taken; `None` when the record has to wait for one.
+    #[inline]
+    fn permit(&mut self) -> Option<JobPermit> {
+        if self.permits.is_none() && self.burst > 1 {
+            self.permits = self.dispatcher.permits(&self.core, self.link, self.burst);
+        }
+        self.burst = self.burst.saturating_sub(1);
+        let reserved = self.permits.as_mut().and_then(JobPermits::take);
+        reserved.or_else(|| {
+            self.permits = None;
+            self.dispatcher.permit(&self.core, self.link)
+        })
+    }
+
+    /// A received message, apart from its address.
+    #[inline]
+    fn unpack(
+        &self,
+        record: Record,
+        reply: Option<ReplyHandle>,
+    ) -> Option<(ActorRouteFence, Box<Message>)> {
+        let (fence, operation, hops, actor, tail, metadata, payload, reply) = match record {
+            Record::ActorSend(ActorSend {
+                operation,
+                message_follow_hop_count,
+                source_actor,
+                target_actor,
+                bound_session_tail,
+                metadata,
+                payload,
+            }) => (
+                target_actor,
+                operation,
+                message_follow_hop_count,
+                source_actor,
+                bound_session_tail,
+                metadata,
+                payload,
+                ReplyTo::NOBODY,
+            ),
+            Record::ActorRequest(ActorRequest {
+                correlation,
+                operation,
+                message_follow_hop_count,
+                source_actor,
+                target_actor,
+                bound_session_tail,
+                metadata,
+                payload,
+            }) => (
+                target_actor,
+                operation,
+                message_follow_hop_count,
+                source_actor,
+                bound_session_tail,
+                metadata,
+                payload,
+                ReplyTo::mesh(MeshAnswer {
+                    core: Arc::downgrade(&self.core),
+                    handle: reply?,
+                    correlation,
+                }),
+            ),
+            _ => return None,
+        };
+        let (name, payload) = Payload::from_wire(payload);
+        let from = Origin::Peer(PeerOrigin {
+            node: self.link.peer().clone(),
+            node_generation: self.link.node_generation(),
+            actor,
+            operation,
+            hops,
+        });
+        let mut message = Box::new(Message::new(name, payload, metadata, from, reply));
+        if let Some(tail) = tail {
+            message.tail = Some(Box::new(tail));
+        }
+        Some((fence, message))
+    }
+
+    /// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
+    fn take_message(
+        &mut self,
+        fence: ActorRouteFence,
+        message: Box<Message>,
+        permit: JobPermit,
+    ) -> Flow {
+        let core = Arc::clone(&self.core);
+        if !self.judged.takes_messages {
+            refuse(message, core.gone());
+            return Flow::Continue;
+        }
+        if !is_for_this_run(&core, &fence) {
+            refuse_stale(message);
+            return Flow::Continue;
+        }
+        if session::is_followed(&message.name) {
+            (self.last, self.permits) = (None, None);
+            session::take_followed(&core, fence, message);
+            return Flow::Continue;
+        }
+        let (mut permit, mut message) = (Some(permit), message);
+        let id = &fence.actor.actor_id;
+        if let Some(live) = self.last.take()
+            && live.unit.id() == id
+            && message.tail.is_none()
+        {
+            message = match self.enqueue(&live, message, permit.take()) {
+                Taken::Yes => {
+                    self.last = Some(live);
+                    return Flow::Continue;
+                }
                 Taken::Waits => return Flow::Pause,
                 Taken::No(message) => message,
-            },
-            // EX-131: what is held holds no permit.
-            Some(Slot::Arriving(unit)) => match unit.hold(message) {
-                Ok(()) => return Flow::Continue,
-                Err(message) => message,
-            },
-            Some(Slot::Leaving(unit)) => match unit.hold(message) {
-                Ok(()) => return Flow::Continue,
-                Err(message) => message,
-            },
-            Some(Slot::Follow) => match relocation::forward(core, id, message, Some(&fence)) {
-                Ok(()) => return Flow::Continue,
-                Err(message) => message,
-            },
-            None => break,
-        };
+            };
+        }
+        // Again when the slot changed hands in between (RL-170); each change ends the one before it.
+        for _ in 0..CHANGES_MAX {
+            message = match core.slots.get(id) {
+                Some(slot) if !takes(&slot, &mut message) => {
+                    refuse(
+                        message,
+                        Error::unavailable("the session is not bound to the actor"),
+                    );
+                    return Flow::Continue;
+                }
+                Some(Slot::Live(live)) => match self.enqueue(&live, message, permit.take()) {
+                    Taken::Yes => {
+                        self.last = Some(live);
+                        return Flow::Continue;
+                    }
+                    Taken::Waits => return Flow::Pause,
+                    Taken::No(message) => message,
+                },
+                // EX-131: what is held holds no permit.
+                Some(Slot::Arriving(unit)) => match unit.hold(message) {
+                    Ok(()) => return Flow::Continue,
+                    Err(message) => message,
+                },
+                Some(Slot::Leaving(unit)) => match unit.hold(message) {
+                    Ok(()) => return Flow::Continue,
+                    Err(message) => message,
+                },
+                Some(Slot::Follow) => match relocation::forward(&core, id, message, Some(&fence)) {
+                    Ok(()) => return Flow::Continue,
+                    Err(message) => message,
+                },
+                None => break,
+            };
+        }
+        refuse_stale(message);
+        Flow::Continue
     }
-    refuse_stale(message);
-    Flow::Continue
+
+    fn enqueue(&self, live: &Arc<Live>, message: Box<Message>, permit: Option<JobPermit>) -> Taken {
+        let core = &self.core;
+        if !self.judged.admits {
+            refuse(message, Error::unavailable(NOT_ADMITTED));
+            return Taken::Yes;
+        }
+        let bytes = message.payload_bytes();
+        let work = Work::Message(message);
+        let (reason, work) = match permit {
+            Some(permit) => match live.lane.enqueue_job(permit, work, bytes) {
+                Ok(()) => return Taken::Yes,
+                // EX-102: who waits for room holds no permit.
+                Err(refused) => (refused.reason().clone(), refused.into_item().0),
+            },
+            None => match live.lane.enqueue_with_payload_bytes(work, bytes) {
+                Ok(()) => return Taken::Yes,
+                Err(refused) => (refused.reason().clone(), refused.into_item()),
+            },
+        };
+        let Work::Message(message) = work else {
+            return Taken::Yes;
+        };
+        if reason.is_full() {
+            wait_for_room(core, Arc::clone(live), message, Some(self.link.clone()));
+            return Taken::Waits;
+        }
+        if matches!(reason, Refusal::Ended) {
+            return Taken::No(message);
+        }
+        refuse(message, Error::from(&reason));
+        Taken::Yes
+    }
 }
 
 /// Whether a message may come in: of no session, or of the one that is bound (SB-33). What was judged is an ordinary
@@ -296,44 +467,6 @@ enum Taken {
     No(Box<Message>),
 }
 
-fn enqueue(
-    core: &Arc<Core>,
-    live: &Arc<Live>,
-    message: Box<Message>,
-    permit: Option<JobPermit>,
-    link: &PeerLink,
-) -> Taken {
-    if !core.admits() {
-        refuse(message, Error::unavailable(NOT_ADMITTED));
-        return Taken::Yes;
-    }
-    let bytes = message.payload_bytes();
-    let work = Work::Message(message);
-    let (reason, work) = match permit {
-        Some(permit) => match live.lane.enqueue_job(permit, work, bytes) {
-            Ok(()) => return Taken::Yes,
-            // EX-102: who waits for room holds no permit.
-            Err(refused) => (refused.reason().clone(), refused.into_item().0),
-        },
-        None => match live.lane.enqueue_with_payload_bytes(work, bytes) {
-            Ok(()) => return Taken::Yes,
-            Err(refused) => (refused.reason().clone(), refused.into_item()),
-        },
-    };
-    let Work::Message(message) = work else {
-        return Taken::Yes;
-    };
-    if reason.is_full() {
-        wait_for_room(core, Arc::clone(live), message, Some(link.clone()));
-        return Taken::Waits;
-    }
-    if matches!(reason, Refusal::Ended) {
-        return Taken::No(message);
-    }
-    refuse(message, Error::from(&reason));
-    Taken::Yes
-}
-
 /// Finds the place of a message that a driver gave back. It is a transfer, which no limit refuses, so those of one sender stay
 /// in order (EX-98).
 pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) {
@@ -370,11 +503,9 @@ pub(crate) fn redispatch(core: &Arc<Core>, id: &ActorId, message: Box<Message>) 
 
 /// RL-169: the receiving owner checks itself, not the incarnation.
 fn is_for_this_run(core: &Core, fence: &ActorRouteFence) -> bool {
-    let lease = core.lease.held();
     fence.target_node_rid == core.identity.rid
         && fence.target_node_generation == core.identity.generation
-        && lease
-            .is_some_and(|held| held.lease().generation() == fence.expected_owner_lease_generation)
+        && core.lease.is_of(fence.expected_owner_lease_generation)
 }
 
 /// The connection pauses, so the order of its messages stays; the sender is held back by TCP.
@@ -419,6 +550,7 @@ pub(crate) fn refuse(message: Box<Message>, error: Error) {
 pub(crate) fn refuse_stale(message: Box<Message>) {
     let mut message = message;
     match message.reply.take() {
+        Some(Route::Mesh(answer)) => answer.stale(),
         Some(Route::Remote(answer)) => answer.stale(),
         // A caller of this host has no route that could be old: its object is gone from here (RL-153).
         Some(Route::Local(caller)) => {
@@ -430,14 +562,15 @@ pub(crate) fn refuse_stale(message: Box<Message>) {
 }
 
 /// The way back over the connection of a request.
-struct MeshAnswer {
+pub(crate) struct MeshAnswer {
     core: Weak<Core>,
     handle: ReplyHandle,
     correlation: Correlation,
 }
 
-impl Answer for MeshAnswer {
-    fn answer(self: Box<Self>, name: Option<&PacketName>, outcome: Outcome) {
+impl MeshAnswer {
+    /// As [`Answer::answer`](crate::message::Answer::answer), and so on.
+    pub(crate) fn answer(self, name: Option<&PacketName>, outcome: Outcome) {
         let wire = |payload: Payload| payload.into_wire(name.cloned().unwrap_or_else(reply_name));
         let (result, code, payload) = match outcome.and_then(wire) {
             Ok(payload) => (TerminalResult::Ok, FailureCode::None, Some(payload)),
@@ -456,7 +589,7 @@ impl Answer for MeshAnswer {
         );
     }
 
-    fn stale(self: Box<Self>) {
+    pub(crate) fn stale(self) {
         let code = FailureCode::ActorLocationStale;
         let result = code.terminal_result().unwrap_or(TerminalResult::Conflict);
         send_reply(
@@ -469,13 +602,13 @@ impl Answer for MeshAnswer {
         );
     }
 
-    fn gone(self: Box<Self>) {
+    pub(crate) fn gone(self) {
         let gone = self.core.upgrade();
         let gone = gone.map_or_else(Error::shutting_down, |core| core.gone());
         self.answer(None, Err(gone));
     }
 
-    fn route(&self) -> ReplyRouteId {
+    pub(crate) fn route(&self) -> ReplyRouteId {
         // The correlation is what its source calls it, on one connection and for its whole run.
         ReplyRouteId::new(self.correlation.get()).unwrap_or(ReplyRouteId::MIN)
     }

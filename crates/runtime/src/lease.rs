@@ -7,6 +7,7 @@ use std::time::Duration;
 use spotlane_location::LocationError;
 use spotlane_location::lease::{HeldLease, LeaseKeeper};
 use spotlane_store::{BoxedStore, Recovery};
+use spotlane_types::generation::OwnerLeaseGeneration;
 use spotlane_types::id::MeshName;
 
 use crate::clock::{HostClock, HostTiming};
@@ -20,6 +21,8 @@ pub(crate) struct OwnLease {
     held: RwLock<Option<HeldLease>>,
     /// The deadline once more, for the message path: nanoseconds of the host's clock, 0 for none.
     deadline: AtomicU64,
+    /// The generation of what is held once more, for the message path; 0 for nothing.
+    generation: AtomicU64,
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -32,7 +35,13 @@ impl OwnLease {
             keeper,
             held: RwLock::new(None),
             deadline: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
         }
+    }
+
+    /// Whether this is the generation of the lease that is held.
+    pub(crate) fn is_of(&self, generation: OwnerLeaseGeneration) -> bool {
+        self.generation.load(Ordering::Acquire) == generation.get()
     }
 
     /// RL-283: one deadline per host.
@@ -61,7 +70,9 @@ impl OwnLease {
 
     fn keep(&self, held: HeldLease) {
         let deadline = nanos(held.deadline().since(spotlane_location::Monotonic::ORIGIN));
+        let generation = held.lease().generation();
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        self.generation.store(generation.get(), Ordering::Release);
         self.deadline.store(deadline, Ordering::Release);
     }
 
@@ -90,6 +101,7 @@ impl OwnLease {
     /// Gives the lease up at the end of the host.
     pub(crate) async fn release(&self) -> Result<(), Error> {
         self.lose();
+        self.generation.store(0, Ordering::Release);
         let held = self
             .held
             .write()

@@ -51,7 +51,7 @@ mod unwind;
 
 pub use crate::actor::{Actor, ActorRef, Decision};
 pub use crate::builder::{HostBuilder, StartError};
-pub use crate::calls::{ActorHandle, RequestCall, SendCall};
+pub use crate::calls::{ActorHandle, RequestCall, Requesting, SendCall, Sending};
 pub use crate::clock::store_time;
 pub use crate::context::Context;
 pub use crate::create::{CreateCall, Creation};

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::inbound::MeshAnswer;
 use crate::payload::Payload;
 use crate::registry::Wants;
 
@@ -49,6 +50,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    #[inline]
     pub(crate) fn new(
         name: PacketName,
         payload: Payload,
@@ -93,6 +95,7 @@ impl Message {
         match &self.reply.0 {
             None => None,
             Some(Route::Local(_)) => Some(self.name_abroad(core).1),
+            Some(Route::Mesh(answer)) => Some(answer.route()),
             Some(Route::Remote(answer)) => Some(answer.route()),
         }
     }
@@ -120,7 +123,7 @@ pub(crate) enum Origin {
         actor: Option<Box<WireActorRef>>,
     },
     /// Another node.
-    Peer(Box<PeerOrigin>),
+    Peer(PeerOrigin),
     /// It came with its object.
     Frozen {
         source: Box<FrozenSource>,
@@ -146,6 +149,8 @@ pub(crate) enum Route {
     /// A caller on this host waits for it.
     Local(oneshot::Sender<Outcome>),
     /// A peer waits for it, on the connection of its request.
+    Mesh(MeshAnswer),
+    /// It goes another way: to the caller of a request that moved with its Actor, or that a hop has forwarded.
     Remote(Box<dyn Answer>),
 }
 
@@ -167,6 +172,10 @@ impl ReplyTo {
 
     pub(crate) fn local(sender: oneshot::Sender<Outcome>) -> Self {
         Self(Some(Route::Local(sender)))
+    }
+
+    pub(crate) fn mesh(answer: MeshAnswer) -> Self {
+        Self(Some(Route::Mesh(answer)))
     }
 
     pub(crate) fn remote(answer: impl Answer + 'static) -> Self {
@@ -199,6 +208,7 @@ impl Route {
         match self {
             // A caller that went away does not want it.
             Self::Local(sender) => drop(sender.send(outcome)),
+            Self::Mesh(answer) => answer.answer(name, outcome),
             Self::Remote(answer) => answer.answer(name, outcome),
         }
     }
@@ -215,6 +225,7 @@ impl Drop for ReplyTo {
         match route {
             // Whoever waits is told why by [`Core::gone`].
             Route::Local(sender) => drop(sender),
+            Route::Mesh(answer) => answer.gone(),
             Route::Remote(answer) => answer.gone(),
         }
     }
@@ -225,6 +236,7 @@ impl fmt::Debug for ReplyTo {
         f.write_str(match &self.0 {
             None => "ReplyTo::NOBODY",
             Some(Route::Local(_)) => "ReplyTo::Local",
+            Some(Route::Mesh(_)) => "ReplyTo::Mesh",
             Some(Route::Remote(_)) => "ReplyTo::Remote",
         })
     }

@@ -1,5 +1,7 @@
 //! What an application sends and answers: bytes with a media type, and how typed values become such.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use spotlane_types::id::{ContentType, PacketName};
 use spotlane_wire::blob::PayloadBytes;
@@ -36,7 +38,13 @@ impl Payload {
 
     /// Bytes without a narrower meaning.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
-        Self::of(OCTETS, bytes.into())
+        // Checked once: this is on the way of every message.
+        static TYPE: LazyLock<ContentType> =
+            LazyLock::new(|| Payload::of(OCTETS, Bytes::new()).content_type);
+        Self {
+            content_type: TYPE.clone(),
+            bytes: bytes.into(),
+        }
     }
 
     /// Nothing.

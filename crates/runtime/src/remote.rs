@@ -1,6 +1,9 @@
 //! Messages to Actors of other nodes: commands 24 and 25, and what their replies mean.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use spotlane_location::cache::Tenure;
@@ -51,7 +54,7 @@ pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
 fn send_record(
     core: &Core,
     caller: &Caller,
-    tenure: &Tenure,
+    target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
 ) -> Result<Record, Error> {
@@ -59,7 +62,7 @@ fn send_record(
         operation: core.ids.operation(),
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
-        target_actor: fence(tenure)?,
+        target_actor: target,
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
@@ -73,12 +76,13 @@ fn send_record(
 pub(crate) fn send_now(
     core: &Core,
     caller: &Caller,
-    tenure: &Tenure,
+    target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
 ) -> Result<Option<(PacketName, Payload)>, Error> {
-    let record = send_record(core, caller, tenure, name, payload)?;
-    match core.mesh()?.submit(&tenure.node_rid, record) {
+    let node = target.target_node_rid.clone();
+    let record = send_record(core, caller, target, name, payload)?;
+    match core.mesh()?.submit(&node, record) {
         Ok(()) => Ok(None),
         Err(refused) => may_wait(refused).map(Some),
     }
@@ -93,7 +97,7 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let record = send_record(core, caller, &tenure, name, payload)?;
+    let record = send_record(core, caller, fence(&tenure)?, name, payload)?;
     submit(core, &tenure.node_rid, record, deadline).await
 }
 
@@ -125,7 +129,7 @@ pub(crate) async fn request(
     deadline: &Deadline,
 ) -> Outcome {
     let _place = core.pending.place(deadline).await?;
-    let (record, key) = request_record(core, caller, &tenure, name, payload)?;
+    let (record, key) = request_record(core, caller, fence(&tenure)?, name, payload)?;
     match tracked(core, &tenure.node_rid, record, key, deadline).await? {
         Ended::Here(reply) => answered(core, &tenure, reply),
         Ended::Relayed(outcome) => outcome,
@@ -143,18 +147,17 @@ fn answered(core: &Core, tenure: &Tenure, reply: Reply) -> Outcome {
 fn request_record(
     core: &Core,
     caller: &Caller,
-    tenure: &Tenure,
+    target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
 ) -> Result<(Record, CallKey), Error> {
-    let operation = core.ids.operation();
-    let correlation = core.ids.correlation();
+    let (operation, correlation) = core.ids.request();
     let record = Record::from(ActorRequest {
         correlation,
         operation,
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
-        target_actor: fence(tenure)?,
+        target_actor: target,
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
@@ -162,42 +165,101 @@ fn request_record(
     Ok((record, (operation, ReplyRouteId::new(correlation.get())?)))
 }
 
+/// A request that is on its way, with nothing to wait for but its answer.
+pub(crate) struct Asked {
+    reply: spotlane_mesh::Asked,
+    /// The answer may come from elsewhere, when the Actor moves (RL-265).
+    relayed: Option<oneshot::Receiver<Outcome>>,
+    core: Arc<Core>,
+    key: CallKey,
+    /// Whom the caller believes to be the owner.
+    target: ActorRouteFence,
+}
+
+impl Asked {
+    /// How it ended: whatever came first (EX-269).
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        if let Poll::Ready(reply) = Pin::new(&mut self.reply).poll(cx) {
+            return Poll::Ready(match reply {
+                Ok(reply) => {
+                    if is_stale(&reply) {
+                        // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
+                        self.core.forget_route(&tenure_of(&self.target));
+                    }
+                    outcome(reply)
+                }
+                Err(error) => Err(request_error(error)),
+            });
+        }
+        match self
+            .relayed
+            .as_mut()
+            .map(|relayed| Pin::new(relayed).poll(cx))
+        {
+            Some(Poll::Ready(Ok(outcome))) => return Poll::Ready(outcome),
+            Some(Poll::Ready(Err(_))) => self.relayed = None,
+            Some(Poll::Pending) | None => {}
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        drop(self.core.pending.take(&self.key));
+        self.core.pending.leave();
+    }
+}
+
 /// As [`request`] where nothing has to be waited for but the answer: a place in the table is free and the connection has
 /// room. Gives back name and payload otherwise. The mesh keeps the time, so no timer is started for the call (EX-390).
 ///
 /// # Errors
 /// The message cannot be sent at all.
-pub(crate) async fn request_now(
-    core: &Core,
+pub(crate) fn ask_now(
+    core: &Arc<Core>,
     caller: &Caller,
-    tenure: &Tenure,
+    target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
     timeout: Duration,
-) -> Result<Result<Outcome, (PacketName, Payload)>, Error> {
-    let Some(_place) = core.pending.try_place() else {
+) -> Result<Result<Asked, (PacketName, Payload)>, Error> {
+    let Some(place) = core.pending.try_place() else {
         return Ok(Err((name, payload)));
     };
-    let (record, key) = request_record(core, caller, tenure, name, payload)?;
+    let (record, key) = request_record(core, caller, target.clone(), name, payload)?;
     let (sender, relayed) = oneshot::channel();
+    // EX-272: before it is sent.
+    let mesh = core.mesh()?;
     core.pending.register(key, sender);
-    let _registered = Registered {
-        pending: &core.pending,
-        key,
-    };
-    let asked = match core.mesh()?.ask(&tenure.node_rid, record, timeout) {
+    let reply = match mesh.ask(&target.target_node_rid, record, timeout) {
         Ok(asked) => asked,
-        Err(refused) => return may_wait(refused).map(Err),
+        Err(refused) => {
+            drop(core.pending.take(&key));
+            return may_wait(refused).map(Err);
+        }
     };
-    let outcome = tokio::select! {
-        biased;
-        reply = asked => match reply {
-            Ok(reply) => answered(core, tenure, reply),
-            Err(error) => Err(request_error(error)),
-        },
-        Ok(outcome) = relayed => outcome,
-    };
-    Ok(Ok(outcome))
+    // From here on it is given back by what is returned, and so is the place among the calls.
+    place.keep();
+    Ok(Ok(Asked {
+        reply,
+        relayed: Some(relayed),
+        core: Arc::clone(core),
+        key,
+        target,
+    }))
+}
+
+/// The tenure that a fence names.
+fn tenure_of(fence: &ActorRouteFence) -> Tenure {
+    Tenure {
+        object: AuthorityKey::Actor(fence.actor.actor_id.clone()),
+        object_generation: fence.actor.object_generation,
+        node_rid: fence.target_node_rid.clone(),
+        node_generation: fence.target_node_generation,
+        authority_owner_generation: fence.expected_authority_owner_generation,
+        owner_lease_generation: fence.expected_owner_lease_generation,
+    }
 }
 
 /// Name and payload of a message that only found no room or no connection.

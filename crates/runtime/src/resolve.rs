@@ -7,6 +7,7 @@ use spotlane_location::authority::Authority;
 use spotlane_location::cache::{Route, Tenure};
 use spotlane_location::{ObjectState, Resolved};
 use spotlane_types::id::{ActorId, NodeRid};
+use spotlane_wire::reference::ActorRouteFence;
 
 use crate::clock::{Deadline, backoff};
 use crate::core::{Core, actor_key};
@@ -60,6 +61,15 @@ pub(crate) fn known(core: &Core, id: &ActorId) -> Option<Place> {
         let tenure = core.cached_route(&actor_key(id))?;
         Some(Place::There(Box::new(tenure)))
     })
+}
+
+/// The route to an Actor of another node, when the cache has it and nothing stands in its place here: one value, in the form
+/// in which it travels (EX-370).
+pub(crate) fn known_elsewhere(core: &Core, id: &ActorId) -> Option<ActorRouteFence> {
+    if core.slots.has(id) {
+        return None;
+    }
+    core.cached_fence(id)
 }
 
 /// Finds an Actor: in the own slots, in the route cache, in the store, in this order.

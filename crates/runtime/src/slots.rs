@@ -1,7 +1,6 @@
 //! What this host knows of each Actor id: the living Actor, or what stands in its place during and after a move.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::pin::pin;
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use spotlane_lane::{Lane, TimerHandle, TimerSettings};
 use spotlane_location::authority::ActiveObject;
 use spotlane_location::cache::Tenure;
@@ -259,7 +259,7 @@ pub(crate) enum Slot {
 
 /// All slots of a host, in shards, so that lanes of different Actors do not meet at one lock.
 pub(crate) struct Slots {
-    shards: Box<[RwLock<HashMap<ActorId, Slot>>]>,
+    shards: Box<[RwLock<HashMap<ActorId, Slot, RandomState>>]>,
     hasher: RandomState,
     capacity: Arc<Capacity>,
 }
@@ -271,12 +271,12 @@ impl Slots {
         Self {
             capacity,
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
         }
     }
 
     #[expect(clippy::indexing_slicing, reason = "the remainder is a shard")]
-    fn shard(&self, id: &ActorId) -> &RwLock<HashMap<ActorId, Slot>> {
+    fn shard(&self, id: &ActorId) -> &RwLock<HashMap<ActorId, Slot, RandomState>> {
         let hash = usize::try_from(self.hasher.hash_one(id) % 0xFFFF_FFFF).unwrap_or(0);
         &self.shards[hash % SHARDS]
     }
@@ -287,6 +287,15 @@ impl Slots {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         shard.get(id).cloned()
+    }
+
+    /// Whether anything stands under an id.
+    pub(crate) fn has(&self, id: &ActorId) -> bool {
+        let shard = self
+            .shard(id)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        shard.contains_key(id)
     }
 
     pub(crate) fn live(&self, id: &ActorId) -> Option<Arc<Live>> {

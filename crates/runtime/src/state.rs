@@ -1,6 +1,7 @@
 //! The state of a host: one value, from which everything else is derived (EX-310).
 
 use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use spotlane_types::kind::RuntimeState;
 use tokio::sync::watch;
@@ -87,23 +88,40 @@ impl fmt::Display for HostState {
 
 /// The one place that holds the state.
 #[derive(Debug)]
-pub(crate) struct StateCell(watch::Sender<HostState>);
+pub(crate) struct StateCell {
+    holds: watch::Sender<HostState>,
+    /// The state once more, for the message path, which takes no lock for it. Written under that of `holds`.
+    number: AtomicU8,
+}
 
 impl StateCell {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(HostState::Preparing))
+        Self {
+            holds: watch::Sender::new(HostState::Preparing),
+            number: AtomicU8::new(HostState::Preparing as u8),
+        }
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> HostState {
-        *self.0.borrow()
+        match self.number.load(Ordering::Acquire) {
+            0 => HostState::Preparing,
+            1 => HostState::Serving,
+            2 => HostState::Relocating,
+            3 => HostState::Relocated,
+            4 => HostState::Draining,
+            5 => HostState::Stopped,
+            _ => HostState::Error,
+        }
     }
 
     /// Takes a legal step; `false` when it is none (RL-181).
     pub(crate) fn advance(&self, next: HostState) -> bool {
         let mut before = next;
-        let stepped = self.0.send_if_modified(|state| {
+        let stepped = self.holds.send_if_modified(|state| {
             let legal = state.may_become(next);
             if legal {
+                self.number.store(next as u8, Ordering::Release);
                 before = std::mem::replace(state, next);
             }
             legal
@@ -122,7 +140,7 @@ impl StateCell {
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<HostState> {
-        self.0.subscribe()
+        self.holds.subscribe()
     }
 }
 
@@ -160,12 +178,18 @@ mod tests {
             assert!(!HostState::Stopped.may_become(*state));
             assert!(!state.may_become(HostState::Preparing));
         }
+        for state in ALL {
+            let cell = StateCell::new();
+            cell.number.store(state as u8, Ordering::Release);
+            assert_eq!(cell.get(), state);
+        }
         let cell = StateCell::new();
         assert!(!cell.advance(HostState::Stopped));
         assert!(cell.advance(HostState::Serving));
         assert!(cell.advance(HostState::Relocating));
         assert!(cell.advance(HostState::Serving));
         assert!(cell.advance(HostState::Draining));
+        assert_eq!(cell.get(), *cell.watch().borrow());
         assert!(!cell.advance(HostState::Serving));
     }
 }

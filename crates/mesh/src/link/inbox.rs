@@ -233,10 +233,7 @@ impl LinkCore {
         record: Record,
         answer: Option<Sequence>,
     ) -> Offered {
-        let reply = answer.map(|sequence| {
-            self.unanswered.fetch_add(1, Ordering::Relaxed);
-            ReplyHandle::new(Arc::clone(self), from.node_generation(), sequence)
-        });
+        let reply = self.reply_handle(&from, answer);
         self.offer(Received {
             from,
             record,
@@ -244,10 +241,29 @@ impl LinkCore {
         })
     }
 
+    /// The way back for a record that came with the sequence of a request.
+    #[inline]
+    pub(super) fn reply_handle(
+        self: &Arc<Self>,
+        from: &PeerLink,
+        answer: Option<Sequence>,
+    ) -> Option<ReplyHandle> {
+        answer.map(|sequence| {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+            ReplyHandle::new(Arc::clone(self), from.node_generation(), sequence)
+        })
+    }
+
     #[inline]
     fn offer(&self, received: Received) -> Offered {
+        self.offer_by(|| self.node.inbound.on_record(received))
+    }
+
+    /// Hands a record up by a call, and does what the host says about it.
+    #[inline]
+    pub(super) fn offer_by(&self, hand_up: impl FnOnce() -> Flow) -> Offered {
         self.inbox.resumed.store(false, Ordering::Relaxed);
-        let offered = match self.node.inbound.on_record(received) {
+        let offered = match hand_up() {
             Flow::Continue => return Offered::Taken,
             Flow::Pause => self.inbox.pause(None),
             Flow::Later(received) => self.inbox.pause(Some(received)),

@@ -28,7 +28,7 @@ use super::inbox::{Item, Offered};
 use super::turn::Turn;
 use super::waiting::End;
 use crate::config::Scheme;
-use crate::inbound::{Diagnostic, PeerLink, Received, ReplyHandle};
+use crate::inbound::{Burst, Diagnostic, PeerLink, Received};
 use crate::out::BURST_MESSAGES;
 use crate::stream::{Incoming, Stream};
 
@@ -382,18 +382,35 @@ impl Reader {
             offered: self.core.offered(),
             unwritten: 0,
         };
+        let core = Arc::clone(&self.core);
         let mut at = 0_usize;
         loop {
+            let (mut burst, mut offered_before) = (None, 0_usize);
             while let Some(whole) = self.connection.find_whole(&input, at) {
-                let offer = |record, answer| self.core.offer_next(&delivery, from, record, answer);
+                let length = whole.end().saturating_sub(at);
+                if burst.is_none() && offered_before > 0 && delivery.offered == Offered::Taken {
+                    // One record alone is not worth it. What is at hand is mostly of one kind.
+                    let rest = input.len().saturating_sub(at);
+                    let records = rest.checked_div(length).unwrap_or(1).min(BURST_MESSAGES);
+                    burst = core.node.inbound.on_burst(from, records);
+                }
+                let offer = |record, answer| {
+                    core.offer_next(&delivery, burst.as_deref_mut(), from, record, answer)
+                };
                 let Ok(offered) = ordinary_whole(&whole, &input, offer) else {
                     break;
                 };
                 at = whole.end();
-                if self.note(&mut delivery, offered) == Next::Pause {
+                offered_before = offered_before.saturating_add(1);
+                let next = self.note(&mut delivery, offered);
+                if offered != Offered::Taken || next == Next::Pause {
+                    burst = None;
+                }
+                if next == Next::Pause {
                     self.pause(&mut delivery).await;
                 }
             }
+            drop(burst);
             // What is left is cut or something rare; without bytes, the rest of a large body came.
             let mut rest = input.slice(at.min(input.len())..);
             self.connection
@@ -417,7 +434,7 @@ impl Reader {
             let effect = match effect {
                 ConnectionEffect::Message(message) => match ordinary(message) {
                     Ok((record, answer)) => {
-                        let offered = self.core.offer_next(delivery, from, record, answer);
+                        let offered = self.core.offer_next(delivery, None, from, record, answer);
                         if self.note(delivery, offered) == Next::Pause {
                             self.pause(delivery).await;
                         }
@@ -506,12 +523,19 @@ impl LinkCore {
     fn offer_next(
         self: &Arc<Self>,
         delivery: &Delivery,
+        burst: Option<&mut (dyn Burst + '_)>,
         from: &PeerLink,
         record: Record,
         answer: Option<Sequence>,
     ) -> Offered {
         if delivery.offered == Offered::Taken {
-            return self.offer_record(from.clone(), record, answer);
+            return match burst {
+                Some(burst) => {
+                    let reply = self.reply_handle(from, answer);
+                    self.offer_by(|| burst.on_record(record, reply))
+                }
+                None => self.offer_record(from.clone(), record, answer),
+            };
         }
         self.queue_record(from, record, answer);
         delivery.offered
@@ -519,10 +543,7 @@ impl LinkCore {
 
     /// Keeps a record for a host that has paused.
     fn queue_record(self: &Arc<Self>, from: &PeerLink, record: Record, answer: Option<Sequence>) {
-        let reply = answer.map(|sequence| {
-            self.unanswered.fetch_add(1, Ordering::Relaxed);
-            ReplyHandle::new(Arc::clone(self), from.node_generation(), sequence)
-        });
+        let reply = self.reply_handle(from, answer);
         let received = Received {
             from: from.clone(),
             record,

@@ -180,7 +180,7 @@ pub(crate) fn forward(
         }
     };
     let peer = match &message.from {
-        Origin::Peer(peer) => Some((**peer).clone()),
+        Origin::Peer(peer) => Some(peer.clone()),
         Origin::Local { .. } | Origin::Frozen { .. } => None,
     };
     let reply_route = message.reply_route(core);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use spotlane_mesh::PeerLink;
 use spotlane_types::count::ReplyRouteId;
 use spotlane_types::generation::{NodeGeneration, OwnerLeaseGeneration};
@@ -13,7 +14,7 @@ use spotlane_wire::Record;
 use spotlane_wire::command::reply::{ReplyRelay, ReplyRelayAck, ReplyRelayContext};
 use spotlane_wire::frozen::FrozenSource;
 use spotlane_wire::reference::{RelocationCoordinatorFence, RequestSourceFence};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
 use super::replies::{Delivery, Ticket};
 use crate::clock::Deadline;
@@ -32,14 +33,18 @@ const OPERATIONS_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Pending {
     /// The places of the table, given in the order in which they were asked for.
-    places: Arc<Semaphore>,
-    /// One slot per call, taken once (EX-270). A leaf lock.
-    calls: Mutex<HashMap<CallKey, oneshot::Sender<Outcome>>>,
+    places: Semaphore,
+    /// One slot per call, taken once (EX-270). Leaf locks, several of them: callers on two threads would meet at one.
+    calls: [Mutex<Calls>; CALL_SHARDS],
     /// Replies of ours that were relayed and not confirmed. A leaf lock.
     relayed: Mutex<HashMap<CallKey, Relayed>>,
     /// Says that the last of them has ended.
     settled: Notify,
 }
+
+type Calls = HashMap<CallKey, oneshot::Sender<Outcome>, RandomState>;
+
+const CALL_SHARDS: usize = 16;
 
 /// A reply that was relayed: what its confirmation has to say (RL-266), and who waits for that.
 #[derive(Debug)]
@@ -52,15 +57,22 @@ struct Relayed {
 
 /// The place of one request in the table (EX-273).
 #[derive(Debug)]
-pub(crate) struct TablePlace {
-    _permit: OwnedSemaphorePermit,
+pub(crate) struct TablePlace<'a> {
+    permit: SemaphorePermit<'a>,
+}
+
+impl TablePlace<'_> {
+    /// Keeps the place beyond this value: [`Pending::leave`] gives it back.
+    pub(crate) fn keep(self) {
+        self.permit.forget();
+    }
 }
 
 impl Default for Pending {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(OPERATIONS_MAX)),
-            calls: Mutex::default(),
+            places: Semaphore::new(OPERATIONS_MAX),
+            calls: Default::default(),
             relayed: Mutex::default(),
             settled: Notify::new(),
         }
@@ -72,14 +84,14 @@ impl Pending {
     ///
     /// # Errors
     /// `DeadlineExceeded`: none was free in time, and nothing was sent.
-    pub(crate) async fn place(&self, deadline: &Deadline) -> Result<TablePlace, Error> {
+    pub(crate) async fn place(&self, deadline: &Deadline) -> Result<TablePlace<'_>, Error> {
         if let Some(place) = self.try_place() {
             return Ok(place);
         }
         let left = deadline.left().unwrap_or_default();
-        let place = tokio::time::timeout(left, Arc::clone(&self.places).acquire_owned()).await;
+        let place = tokio::time::timeout(left, self.places.acquire()).await;
         match place {
-            Ok(Ok(permit)) => Ok(TablePlace { _permit: permit }),
+            Ok(Ok(permit)) => Ok(TablePlace { permit }),
             Ok(Err(_)) => Err(Error::shutting_down()),
             Err(_) => Err(Error::deadline(format!(
                 "{OPERATIONS_MAX} requests wait for their answers, at most {OPERATIONS_MAX} may; the request was not sent"
@@ -88,9 +100,14 @@ impl Pending {
     }
 
     /// A place in the table if one is free and nobody waits for it.
-    pub(crate) fn try_place(&self) -> Option<TablePlace> {
-        let permit = Arc::clone(&self.places).try_acquire_owned();
-        permit.ok().map(|permit| TablePlace { _permit: permit })
+    pub(crate) fn try_place(&self) -> Option<TablePlace<'_>> {
+        let permit = self.places.try_acquire().ok()?;
+        Some(TablePlace { permit })
+    }
+
+    /// Gives back a place that was [kept](TablePlace::keep).
+    pub(crate) fn leave(&self) {
+        self.places.add_permits(1);
     }
 
     /// How many requests have a place.
@@ -110,13 +127,17 @@ impl Pending {
         }
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<CallKey, oneshot::Sender<Outcome>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The part of the table that a call is in. Operations are numbered, so neighbours are in different parts.
+    fn calls(&self, key: &CallKey) -> MutexGuard<'_, Calls> {
+        let [first, ..] = &self.calls;
+        let shard = usize::try_from(key.0.low() / 2).unwrap_or(0) % CALL_SHARDS;
+        let calls = self.calls.get(shard).unwrap_or(first);
+        calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a call before it is sent (EX-272).
     pub(crate) fn register(&self, key: CallKey, sender: oneshot::Sender<Outcome>) {
-        let mut calls = self.calls();
+        let mut calls = self.calls(&key);
         // Callers that gave up are noticed here; nobody else tells.
         if calls.len() >= SWEEP_FROM && calls.len().is_power_of_two() {
             calls.retain(|_, sender| !sender.is_closed());
@@ -128,7 +149,7 @@ impl Pending {
 
     /// Takes a call out: only the taker ends it (EX-270).
     pub(crate) fn take(&self, key: &CallKey) -> Option<oneshot::Sender<Outcome>> {
-        self.calls().remove(key)
+        self.calls(key).remove(key)
     }
 
     fn relayed(&self) -> MutexGuard<'_, HashMap<CallKey, Relayed>> {
@@ -136,8 +157,8 @@ impl Pending {
     }
 }
 
-/// From how many calls on those that nobody waits for are looked for.
-const SWEEP_FROM: usize = 1024;
+/// From how many calls of one part on those that nobody waits for are looked for.
+const SWEEP_FROM: usize = 1024 / CALL_SHARDS;
 
 /// Takes a registered call out when its caller ends otherwise.
 pub(crate) struct Registered<'a> {

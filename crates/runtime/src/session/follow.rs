@@ -82,13 +82,13 @@ pub(super) fn message(
     let origin = if from.node_rid == core.identity.rid {
         Origin::Local { actor: None }
     } else {
-        Origin::Peer(Box::new(PeerOrigin {
+        Origin::Peer(PeerOrigin {
             node: from.node_rid.clone(),
             node_generation: from.node_generation,
             actor: None,
             operation: core.ids.operation(),
             hops,
-        }))
+        })
     };
     let session_owner = from.node_rid.clone();
     let encoded = encode(core.ids.operation(), from, bind, generation);
