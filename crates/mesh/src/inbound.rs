@@ -1,6 +1,7 @@
 //! What comes in, and who takes it.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -238,9 +239,13 @@ impl PeerLink {
     ///
     /// # Cancel safety
     /// As there.
-    pub async fn request(&self, record: Record, timeout: Duration) -> Result<Reply, RequestError> {
-        let how = How::Pinned(self.run);
-        self.core.request(record, how, timeout).await
+    pub fn request(
+        &self,
+        record: Record,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Reply, RequestError>> + Send {
+        // Not a future around a future: the record would be moved once more.
+        self.core.request(record, How::Pinned(self.run), timeout)
     }
 
     /// Puts a relocation chunk (52) into the bulk queue, if the budgets allow (RL-131). The charge

@@ -45,6 +45,7 @@ mod inbound;
 mod intent;
 mod link;
 mod listener;
+mod lock;
 mod mesh;
 mod node;
 mod out;

@@ -332,7 +332,15 @@ impl Reader {
             let end = |(sequence, end)| state.waiting.end(sequence, end);
             woken.extend(ends.drain(..).filter_map(end));
         }
-        woken.drain(..).for_each(Waker::wake);
+        let last = woken.pop();
+        if !woken.is_empty() {
+            woken.drain(..).for_each(Waker::wake);
+            // The runtime runs first what was woken last, and then everybody in this order.
+            self.core.application.look_later();
+        }
+        if let Some(last) = last {
+            last.wake();
+        }
         (self.ended, self.ends, self.woken) = (ended, ends, woken);
         for unmatched in late {
             self.core.late_reply(unmatched);

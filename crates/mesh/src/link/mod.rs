@@ -10,7 +10,7 @@ mod turn;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::Waker;
 
 use spotlane_mesh_proto::Machine as _;
@@ -28,6 +28,7 @@ use crate::budget::LinkBudget;
 use crate::config::Address;
 use crate::error::LostReason;
 use crate::inbound::PeerLink;
+use crate::lock::{Mutex, MutexGuard};
 use crate::node::Node;
 use crate::out::LaneOut;
 use inbox::{Inbox, Item};
@@ -54,7 +55,7 @@ pub(crate) struct LinkCore {
     token: OnceLock<ConnectionToken>,
     /// The run that is admitted; 0 for none.
     run: AtomicU64,
-    descriptor: Mutex<Option<Arc<RouteMeshAdmission>>>,
+    descriptor: std::sync::Mutex<Option<Arc<RouteMeshAdmission>>>,
     /// Why we end it, when that is not for the machine to say.
     cause: OnceLock<LostReason>,
     /// Requests of the peer that have no answer yet.
@@ -124,7 +125,7 @@ impl LinkCore {
             alarm: Notify::new(),
             token: OnceLock::new(),
             run: AtomicU64::new(0),
-            descriptor: Mutex::default(),
+            descriptor: std::sync::Mutex::default(),
             cause: OnceLock::new(),
             unanswered: AtomicU64::new(0),
             tells_flow: AtomicBool::new(false),
@@ -138,8 +139,7 @@ impl LinkCore {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The machine does not panic; if it did, its link would be the only one to suffer.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) const fn lane(&self, lane: Lane) -> &LaneOut {

@@ -1,11 +1,12 @@
 //! What goes out on a link.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use spotlane_mesh_proto::link::{
@@ -50,12 +51,17 @@ pub struct Asked {
     sequence: Sequence,
     timeout: Duration,
     ended: bool,
+    /// It was asked by the task that polls it next, which will be woken.
+    fresh: bool,
 }
 
 impl Future for Asked {
     type Output = Result<Reply, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if mem::take(&mut self.fresh) {
+            return Poll::Pending;
+        }
         let mut state = self.core.lock();
         let seen = state.waiting.see(self.sequence, cx.waker());
         drop(state);
@@ -91,6 +97,24 @@ impl Drop for Asked {
             self.core.apply(LinkEvent::Cancel(id));
             let left = self.core.lock().waiting.close(self.sequence);
             drop(left);
+        }
+    }
+}
+
+/// Why a request was not sent.
+enum Unsent {
+    Refused(NotSubmitted),
+    /// There was no room for so long.
+    Late(Duration),
+}
+
+impl Unsent {
+    /// With the record, which goes back to the caller.
+    fn with(self, record: Record) -> SendError {
+        let record = Box::new(record);
+        match self {
+            Self::Refused(why) => SendError::Refused(Refused { record, why }),
+            Self::Late(waited) => SendError::DeadlineExceeded { record, waited },
         }
     }
 }
@@ -166,7 +190,22 @@ impl LinkCore {
         how: How,
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
-        let not_sent = |error| Err(RequestError::NotSent(error));
+        match self.ask_in_time(&record, how, timeout).await {
+            Ok(asked) => {
+                drop(record);
+                asked.await
+            }
+            Err(unsent) => Err(RequestError::NotSent(unsent.with(record))),
+        }
+    }
+
+    /// Waits for room and sends the request. What it gives has to be polled at once, by the same task.
+    async fn ask_in_time(
+        self: &Arc<Self>,
+        record: &Record,
+        how: How,
+        timeout: Duration,
+    ) -> Result<Asked, Unsent> {
         let waited = timeout.min(self.node.config.send_timeout);
         let mut start = None;
         loop {
@@ -174,21 +213,18 @@ impl LinkCore {
             let left = start.map_or(timeout, |start: Instant| {
                 timeout.saturating_sub(start.elapsed())
             });
-            let why = match self.ask(&record, how, left) {
-                Ok(asked) => {
-                    drop(record);
-                    return asked.await;
-                }
+            // The waker is there before the reply, so the caller need not look before it was woken.
+            let here = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+            let why = match self.ask_from(record, how, left, Some(here)) {
+                Ok(asked) => return Ok(asked),
                 Err(why) => why,
             };
             let NotSubmitted::Full { .. } = why else {
-                let record = Box::new(record);
-                return not_sent(SendError::Refused(Refused { record, why }));
+                return Err(Unsent::Refused(why));
             };
             let deadline = *start.get_or_insert_with(Instant::now) + waited;
             if timeout_at(deadline, self.application.room()).await.is_err() {
-                let record = Box::new(record);
-                return not_sent(SendError::DeadlineExceeded { record, waited });
+                return Err(Unsent::Late(waited));
             }
         }
     }
@@ -299,7 +335,19 @@ impl LinkCore {
         how: How,
         timeout: Duration,
     ) -> Result<Asked, NotSubmitted> {
+        self.ask_from(record, how, timeout, None)
+    }
+
+    /// As [`Self::ask`]; with the waker of a caller that waits at once.
+    fn ask_from(
+        self: &Arc<Self>,
+        record: &Record,
+        how: How,
+        timeout: Duration,
+        here: Option<Waker>,
+    ) -> Result<Asked, NotSubmitted> {
         self.check(how)?;
+        let fresh = here.is_some();
         let Some(question) = question_of(record) else {
             return Err(NotSubmitted::Misused(class_of(record)));
         };
@@ -328,7 +376,7 @@ impl LinkCore {
         let act = (self.application).write(Room::Bounded, flush, |_| None, write);
         let act = act.map_err(|why| not_queued(how, why))?;
         // Both tables count the same requests, so the sequence is that of the id.
-        let sequence = waiting.open();
+        let sequence = waiting.open(here);
         let early = armed.is_none_or(|armed| deadline < armed);
         drop(state);
         if early {
@@ -340,6 +388,7 @@ impl LinkCore {
             sequence,
             timeout,
             ended: false,
+            fresh,
         })
     }
 

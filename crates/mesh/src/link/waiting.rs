@@ -56,9 +56,9 @@ pub(super) enum Place {
 }
 
 impl Waiting {
-    /// A place for the next request, whose sequence this gives.
-    pub(super) fn open(&mut self) -> Sequence {
-        self.places.push(Place::Open(None))
+    /// A place for the next request, whose sequence this gives; with its caller, if that waits already.
+    pub(super) fn open(&mut self, here: Option<Waker>) -> Sequence {
+        self.places.push(Place::Open(here))
     }
 
     /// Ends a request and gives whom to wake: its caller goes on in a turn of its own (EX-275). A caller that
@@ -115,7 +115,7 @@ mod tests {
     fn the_first_end_wakes_the_caller_and_is_what_it_gets() {
         let mut waiting = Waiting::default();
         let here = Waker::from(Arc::new(Silent));
-        let (first, second) = (waiting.open(), waiting.open());
+        let (first, second) = (waiting.open(None), waiting.open(None));
         assert!(matches!(waiting.see(first, &here), Seen::Open(None)));
         assert!(matches!(waiting.see(first, &here), Seen::Open(None)));
         // Of the second one nobody has come to see.
@@ -135,7 +135,7 @@ mod tests {
     fn a_request_that_moves_to_another_task_wakes_that_one() {
         let mut waiting = Waiting::default();
         let (old, new) = (Waker::from(Arc::new(Silent)), Waker::from(Arc::new(Silent)));
-        let moves = waiting.open();
+        let moves = waiting.open(None);
         assert!(matches!(waiting.see(moves, &old), Seen::Open(None)));
         let Seen::Open(Some(left)) = waiting.see(moves, &new) else {
             panic!("the old waker comes back");
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_caller_that_went_away_leaves_no_place() {
         let mut waiting = Waiting::default();
-        let gone = waiting.open();
+        let gone = waiting.open(None);
         assert!(matches!(waiting.close(gone), Some(Place::Open(None))));
         let woken = waiting.end(gone, End::Other(Outcome::TimedOut));
         assert!(woken.is_none() && waiting.places.is_empty());

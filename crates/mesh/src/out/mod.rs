@@ -14,13 +14,14 @@ mod queue;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use spotlane_mesh_proto::link::{Gate, GateBuffer};
 use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
 use tokio::sync::{Notify, oneshot};
 
 use crate::budget::BulkCharge;
+use crate::lock::{Mutex, MutexGuard};
 use crate::stream::Stream;
 use crate::tracked::Written;
 use patience::Patience;
@@ -36,6 +37,8 @@ pub(crate) const BURST_MESSAGES: usize = 64;
 const SEGMENTS_MAX: usize = 2;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
+/// Turns that the task of the lane gives to those who are expected before it writes what is there.
+const TURNS: u32 = 4;
 /// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
 const CONTROL_CHARGE_MAX: u64 = 256 * 1024;
 
@@ -205,8 +208,7 @@ impl LaneOut {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code under this lock can panic half way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The connection is there: what was queued can go.
@@ -320,9 +322,20 @@ impl LaneOut {
         }
     }
 
-    /// So many callers are about to be woken, each of whom is likely to queue a message at once.
+    /// So many replies were given out, each of which is likely to be followed by a message at once.
     pub(crate) fn expect(&self, messages: usize) {
-        self.lock().expected = messages;
+        let mut state = self.lock();
+        state.expected = state.expected.saturating_add(messages);
+    }
+
+    /// Lets the task of the lane look behind all tasks that are ready, instead of behind the first message that comes.
+    pub(crate) fn look_later(&self) {
+        let mut state = self.lock();
+        if !state.woken && state.writer == Writer::Idle {
+            state.woken = true;
+            drop(state);
+            self.wake.notify_one();
+        }
     }
 
     /// Writes what is there, or leaves it to the task of the lane.
@@ -342,7 +355,12 @@ impl LaneOut {
     /// Writes for a few rounds, unless somebody else does.
     pub(crate) fn flush(&self) -> Left {
         let mut state = self.lock();
-        for _ in 0..INLINE_ROUNDS {
+        for round in 0..INLINE_ROUNDS {
+            let more = state.expected > 0 && state.woken && state.phase == Phase::Open;
+            if round > 0 && more {
+                // The last one that is expected writes the rest, or the task of the lane.
+                return Left::Nothing;
+            }
             let stream = match (state.writer, &state.stream) {
                 (Writer::Blocked, _) => return Left::Blocked,
                 (Writer::Busy, _) | (Writer::Idle, None) => return Left::Nothing,
@@ -369,6 +387,7 @@ impl LaneOut {
                     }
                     state.writer = Writer::Blocked;
                     state.woken = true;
+                    drop(state);
                     self.wake.notify_one();
                     return Left::Blocked;
                 }
@@ -406,6 +425,7 @@ impl LaneOut {
                 }
                 state.writer = Writer::Blocked;
                 state.woken = true;
+                drop(state);
                 self.wake.notify_one();
                 return Left::Blocked;
             }
@@ -524,9 +544,10 @@ impl LaneOut {
         state.charge < self.max || state.phase == Phase::Closed
     }
 
-    /// Gives everybody a turn who is about to add something, if that pays: it goes out in the same call.
+    /// Gives everybody a turn who is about to add something, if that pays: it goes out in the same call. Of those that are
+    /// expected, the last one writes.
     async fn let_others_add(&self) {
-        let before = {
+        let mut before = {
             let mut state = self.lock();
             let expected = state.expected;
             if !state.is_anything_left() || !state.patience.is_due(expected) {
@@ -534,10 +555,18 @@ impl LaneOut {
             }
             state.messages
         };
-        tokio::task::yield_now().await;
-        let mut state = self.lock();
-        let gained = state.messages != before;
-        state.patience.learn(gained);
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+            let mut state = self.lock();
+            let gained = state.messages != before;
+            if !gained || state.expected == 0 {
+                state.patience.learn(gained);
+                // Whoever has not come by now is not expected any more.
+                state.expected = 0;
+                return;
+            }
+            before = state.messages;
+        }
     }
 
     /// The task of the lane: writes what nobody else wrote, until the lane is closed.
@@ -545,12 +574,7 @@ impl LaneOut {
         loop {
             self.wake.notified().await;
             self.let_others_add().await;
-            {
-                let mut state = self.lock();
-                state.woken = false;
-                // Whoever has not come by now is not expected any more.
-                state.expected = 0;
-            }
+            self.lock().woken = false;
             loop {
                 match self.flush() {
                     Left::Nothing => break,
@@ -612,11 +636,13 @@ impl State {
         if self.ordered.len() >= SEGMENTS_MAX {
             return Act::Flush;
         }
-        // The first of several that are about to come does not go alone.
-        let writes = writes || (flush == Flush::Now && expected <= 1);
+        if writes {
+            return Act::Flush;
+        }
         match self.corked {
             true => Act::Nothing,
-            false if writes => Act::Flush,
+            // The first of several that are about to come does not go alone.
+            false if flush == Flush::Now && expected <= 1 => Act::Flush,
             false if self.woken => Act::Nothing,
             false => {
                 self.woken = true;
@@ -663,3 +689,6 @@ impl State {
         !self.batch.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;
