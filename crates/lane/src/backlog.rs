@@ -15,7 +15,7 @@ use crate::jobs::JobPermit;
 use crate::kind::Kind;
 use crate::lane::Lane;
 use crate::owner::Owner;
-use crate::policy::Moves;
+use crate::policy::{Moves, Spot};
 use crate::queue::{Dispatch, Entry, Work};
 use crate::reply;
 use crate::seal::open_staged;
@@ -155,6 +155,23 @@ impl<O: Owner, Proof> Backlog<O, Proof> {
             permit,
         );
         Some(Lane { core })
+    }
+}
+
+impl<O: Owner<Policy = Spot>, Proof> Backlog<O, Proof> {
+    /// Tells the Spot that it was moved at the boundary that it had marked, with application dispatch still closed (EX-203,
+    /// RL-207), and waits for the end of that turn, however it ends.
+    ///
+    /// # Errors
+    /// [`AskError::Unavailable`] when the lane ended first; [`AskError::InvalidOperation`] while another completion is due.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completed, the turn runs all the same.
+    pub async fn relocated(&self) -> Result<(), AskError> {
+        match &self.core {
+            Some(core) => core.relocated().await,
+            None => Err(AskError::Unavailable),
+        }
     }
 }
 

@@ -137,6 +137,11 @@ impl<O: Owner> Inner<O> {
             .is_some_and(|spot| matches!(spot.seal, Seal::Requested(_)))
     }
 
+    /// EX-203: a boundary is marked, or the completion of a mark is due.
+    pub(crate) fn is_marked(&mut self) -> bool {
+        self.spot().is_some_and(|spot| !spot.mark.is_none())
+    }
+
     /// EX-154: whether the turn that runs here is the one that polls, so that waiting for this lane would never end.
     pub(crate) fn is_run_by(&self, polled: Polled) -> bool {
         self.run == Run::Running && self.polled == polled && polled != Polled::BY_NOBODY
@@ -147,6 +152,7 @@ impl<O: Owner> Inner<O> {
         self.admission != Admission::Ended
             && self.ext.as_ref().is_none_or(|ext| ext.calm())
             && !self.seal_requested()
+            && !self.is_marked()
     }
 
     /// EX-61: one decision, first match wins. `in_hand` says whether the driver still has application
@@ -200,8 +206,11 @@ impl<O: Owner> Inner<O> {
     }
 
     /// Whether [`Inner::choose`] would find something; changes nothing.
-    pub(crate) fn has_ready(&self, in_hand: bool) -> bool {
+    pub(crate) fn has_ready(&mut self, in_hand: bool) -> bool {
         let waiting = in_hand || !self.app.is_empty();
+        if self.is_marked() {
+            return true;
+        }
         self.ext.as_ref().map_or(waiting, |ext| {
             let open = ext.barrier == BarrierRun::None;
             (open && !ext.barriers.is_empty())
@@ -354,6 +363,7 @@ impl<O: Owner> Inner<O> {
         matches!(self.run, Run::Idle | Run::Stopped)
             && self.app.is_empty()
             && self.nothing_suspended()
+            && !self.is_marked()
             && self.ext.as_ref().is_none_or(|ext| {
                 ext.lifecycle.is_empty()
                     && ext.barriers.is_empty()

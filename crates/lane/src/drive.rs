@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use tokio::sync::oneshot;
+
 use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
 use crate::core::{Admission, Core};
 use crate::desk::Desk;
@@ -14,6 +16,7 @@ use crate::owner::Owner;
 use crate::queue::{QueuedTick, Work};
 use crate::ready::Runnable;
 use crate::serve::{Owed, serve};
+use crate::signal::RelocationReady;
 use crate::sync::Mutex;
 use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
@@ -37,6 +40,8 @@ pub(crate) enum Duty {
 pub(crate) enum Pick<O: Owner> {
     Work(Work<O>, TurnKind),
     Tick(Box<QueuedTick>),
+    /// What came of a marked boundary; whoever waits for the end of the turn.
+    Ready(RelocationReady, Option<oneshot::Sender<()>>),
 }
 
 /// How the lane's state says to begin.
@@ -146,6 +151,7 @@ async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Entries<O>, seat: &Arc<Seat
         kind: TurnKind::Application,
         gate: None,
         deferred: Vec::new(),
+        marked: false,
         payload_bytes: 0,
         owed: Owed::Nothing,
         ticket: None,

@@ -10,6 +10,7 @@ use crate::core::{ATTENTION, Admission, Bound, Core, Run};
 use crate::error::Refusal;
 use crate::host::AnyLane;
 use crate::owner::Owner;
+use crate::signal::Mark;
 
 impl<O: Owner> AnyLane for Core<O> {
     // EX-180: the end of an object is state of every lane and of no policy.
@@ -55,7 +56,9 @@ impl<O: Owner> AnyLane for Core<O> {
         inner.end_waiters(&reason, &mut after);
         inner.admission = Admission::Ended;
         let requester = inner.withdraw_seal();
+        let mut mark = Mark::None;
         if let Some(spot) = inner.spot() {
+            mark = std::mem::take(&mut spot.mark);
             let carriers = std::mem::take(&mut spot.suspended);
             spot.suspended_len = 0;
             after
@@ -83,7 +86,7 @@ impl<O: Owner> AnyLane for Core<O> {
         }
         self.signal(ATTENTION);
         drop(inner);
-        drop(requester);
+        drop((requester, mark));
         after.run(&self);
     }
 }

@@ -169,6 +169,12 @@ pub enum InvalidOperation {
     /// A barrier of the same handler stands in front of the target (EX-45).
     #[error("the handler deferred a barrier to the target")]
     BehindOwnBarrier,
+    /// Marking a boundary for a move is not offered: another mode, or no application turn of the Spot (EX-203, RL-206).
+    #[error("this turn cannot mark a boundary for a move")]
+    ReadyNotOffered,
+    /// The turn has marked its boundary, which is the last operation of a turn (EX-203, RL-206).
+    #[error("the turn has marked its boundary for a move already")]
+    AfterReady,
 }
 
 /// Why a yielded wait did not go on.

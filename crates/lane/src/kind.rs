@@ -9,6 +9,7 @@ use crate::host::AnyLane;
 use crate::lane::Lane;
 use crate::limits::LaneLimits;
 use crate::owner::Owner;
+use crate::signal::Boundaries;
 use crate::sync::Ordering;
 
 /// Whether the gate of a lane is one that turns may give up while they wait (EX-33).
@@ -31,13 +32,43 @@ pub(crate) struct KindInner<O: Owner> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: LaneLimits,
     pub(crate) gate: GateUse,
+    boundaries: Boundaries,
     /// After how many ended items those who wait for room are served.
     pub(crate) serve_after: u64,
     owner: std::marker::PhantomData<fn() -> O>,
 }
 
+impl<O: Owner> KindInner<O> {
+    /// Only behind a shared gate, for `SpotWide` Spots, does the application signal (RL-205).
+    pub(crate) fn boundaries(&self) -> Boundaries {
+        match self.gate {
+            GateUse::Shared => self.boundaries,
+            GateUse::Own => Boundaries::FrameworkManaged,
+        }
+    }
+}
+
 impl<O: Owner> Kind<O> {
     pub(crate) fn new(shared: Arc<Shared>, limits: LaneLimits, gate: GateUse) -> Self {
+        Self::make(shared, limits, gate, Boundaries::default())
+    }
+
+    pub(crate) fn with_boundaries(self, boundaries: Boundaries) -> Self {
+        let KindInner {
+            shared,
+            limits,
+            gate,
+            ..
+        } = &*self.inner;
+        Self::make(Arc::clone(shared), *limits, *gate, boundaries)
+    }
+
+    fn make(
+        shared: Arc<Shared>,
+        limits: LaneLimits,
+        gate: GateUse,
+        boundaries: Boundaries,
+    ) -> Self {
         let serve_after = (limits.application.items_max / 4).clamp(1, 256);
         let owner = std::marker::PhantomData;
         Self {
@@ -45,6 +76,7 @@ impl<O: Owner> Kind<O> {
                 shared,
                 limits,
                 gate,
+                boundaries,
                 serve_after,
                 owner,
             }),

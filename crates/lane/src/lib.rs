@@ -39,6 +39,7 @@
 //! # Ok::<(), AskError>(()) }).unwrap();
 //! ```
 
+mod activation;
 mod after;
 mod backlog;
 mod carrier;
@@ -59,6 +60,7 @@ mod lane;
 mod limits;
 #[cfg(all(test, any(loom, shuttle)))]
 mod models;
+mod multicast;
 mod owner;
 mod policy;
 mod queue;
@@ -68,6 +70,7 @@ mod seal;
 mod select;
 mod serve;
 mod session;
+mod signal;
 mod stats;
 mod submit;
 mod sync;
@@ -78,6 +81,7 @@ mod timer;
 mod turn;
 mod worker;
 
+pub use crate::activation::{Activation, ActivationError, Pending, activation};
 pub use crate::backlog::Backlog;
 pub use crate::coordinator::{BindError, SpotCoordinator, SpotMode, TimerTarget};
 pub use crate::engine::Engine;
@@ -91,6 +95,9 @@ pub use crate::jobs::{
 pub use crate::kind::{GateUse, Kind};
 pub use crate::lane::{Lane, Usage};
 pub use crate::limits::{FifoLimits, LaneLimits};
+pub use crate::multicast::{
+    DeliveredMulticast, Multicast, MulticastReport, MulticastSlots, Share, StartedMulticast,
+};
 pub use crate::owner::Owner;
 pub use crate::policy::{
     ActorDelivery, Connection, KeepGate, LanePolicy, Moves, Session, Spot, Waiting, WaitsUnder,
@@ -98,6 +105,7 @@ pub use crate::policy::{
 };
 pub use crate::seal::{Caller, Captured, CoveredMember, Handoff, Saved, SealError, SealGuard};
 pub use crate::session::Closing;
+pub use crate::signal::RelocationReady;
 pub use crate::stats::Stats;
 pub use crate::ticker::{TimerHandle, Timers};
 pub use crate::time::{Clock, Monotonic};

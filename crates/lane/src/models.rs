@@ -4,15 +4,18 @@
 //! larger, on random schedules; its long form looks further.
 
 use std::future::{Future, poll_fn};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use crate::activation::{ActivationError, activation};
 use crate::engine::Shared;
 use crate::error::HandlerError;
 use crate::jobs::{JobQueue, JobQueueSettings};
 use crate::kind::{GateUse, Kind};
 use crate::lane::Lane;
 use crate::limits::{FifoLimits, LaneLimits};
+use crate::multicast::{Multicast, MulticastSlots};
 use crate::owner::Owner;
 use crate::policy::{Spot, Yielding};
 use crate::seal::Captured;
@@ -490,6 +493,109 @@ fn a_permit_is_handed_over_or_free() {
         drop(waiter.join());
         let status = jobs.status();
         assert_eq!((status.reserved, status.queued, status.waiters), (0, 0, 0));
+    });
+}
+
+/// EX-308: an offer that meets the end of an activation is refused or dropped with it, once.
+#[test]
+fn an_offer_that_meets_the_end_is_not_kept() {
+    explore(|| {
+        let (pending, activation) = activation::<Witness>(LaneLimits::DEFAULT);
+        let bell = Arc::new(Bell::default());
+        let rung = Arc::clone(&bell);
+        let offers = pending.clone();
+        let sender = thread::spawn(move || {
+            let one = offers.offer(Item::Ring(Arc::clone(&rung)), 0).is_ok();
+            let two = offers.offer(Item::Ring(rung), 0).is_ok();
+            usize::from(one) + usize::from(two)
+        });
+        let make = std::future::pending::<Result<Lane<Witness>, ()>>();
+        let (deadline, drain) = (std::future::ready(()), std::future::pending());
+        let ended = block_on(activation.run(make, deadline, drain));
+        let accepted = sender.join().unwrap_or_default();
+        let Err(ActivationError::DeadlineExceeded { dropped }) = ended else {
+            unreachable!("nothing else is ready");
+        };
+        assert_eq!(dropped, accepted);
+        assert_eq!(Arc::strong_count(&bell), 1, "nothing keeps an item");
+        assert!(pending.offer(Item::Count(0), 0).is_err());
+    });
+}
+
+/// EX-308: offers that meet the opening run once and in order, held or not.
+#[test]
+fn offers_that_meet_the_opening_keep_their_order() {
+    explore(|| {
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let (pending, activation) = activation::<Witness>(LaneLimits::DEFAULT);
+        let sender = thread::spawn(move || {
+            assert!(pending.offer(Item::Count(1), 0).is_ok());
+            assert!(pending.offer(Item::Count(2), 0).is_ok());
+        });
+        let make = std::future::ready(Ok::<_, ()>(world.lane.clone()));
+        let never = std::future::pending;
+        assert!(block_on(activation.run(make, never(), never())).is_ok());
+        drop(sender.join());
+        world.work(0, 2);
+        let mut inner = world.lane.core.inner.lock();
+        if let Some(owner) = inner.owner.take() {
+            assert_eq!(owner.seen, [1, 2]);
+        }
+    });
+}
+
+/// EX-305: a slot that comes free while its next multicast is cancelled starts it, with all its targets, or is free.
+#[test]
+fn a_cancelled_multicast_starts_as_a_whole_or_not() {
+    explore(|| {
+        let (Ok(settings), Ok(slots)) = (
+            JobQueueSettings::manual(1),
+            MulticastSlots::new(NonZeroU32::MIN),
+        ) else {
+            return;
+        };
+        let world = World::new(1, LaneLimits::DEFAULT);
+        let jobs = JobQueue::new(settings);
+        let nobody = Multicast::<Witness, ()>::new([], (), 0, |_| Item::Count(0));
+        let first = block_on(slots.start(nobody));
+        let targets = [world.lane_at(0), world.lane_at(0)];
+        let all = Multicast::new(targets.clone(), (), 0, |_| Item::Count(1));
+        let (waiting, mut source) = (slots.clone(), jobs.source());
+        let caller = thread::spawn(move || {
+            let mut start = Box::pin(waiting.start(all));
+            let mut polls = 0;
+            // Waits for a moment and gives up.
+            let started = block_on(poll_fn(|cx| {
+                polls += 1;
+                match start.as_mut().poll(cx) {
+                    Poll::Ready(started) => Poll::Ready(Some(started)),
+                    Poll::Pending if polls > 1 => Poll::Ready(None),
+                    Poll::Pending => {
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                }
+            }));
+            drop(start);
+            started
+        });
+        drop(first);
+        let started = caller.join().ok().flatten();
+        let expected = usize::from(started.is_some()) * 2;
+        let tried = || -> u64 {
+            let usages = targets.iter().map(Lane::application_usage);
+            usages.map(|usage| usage.accepted).sum()
+        };
+        assert_eq!(tried(), 0, "nothing is tried by the caller");
+        if let Some(started) = started {
+            let workers = world.clone();
+            let worker = thread::spawn(move || workers.work(0, 2));
+            let deliver = started.deliver(&mut source, std::future::pending::<()>);
+            assert_eq!(block_on(deliver).report().accepted, expected);
+            drop(worker.join());
+        }
+        assert_eq!(tried(), expected as u64);
+        assert_eq!((slots.in_use(), jobs.status().reserved), (0, 0));
     });
 }
 

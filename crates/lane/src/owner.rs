@@ -4,6 +4,7 @@ use std::future::Future;
 
 use crate::error::HandlerError;
 use crate::policy::{LanePolicy, WaitsUnder};
+use crate::signal::RelocationReady;
 use crate::timer::Tick;
 use crate::turn::Turn;
 
@@ -47,6 +48,21 @@ pub trait Owner: Sized + Send + 'static {
         tick: Tick,
     ) -> impl Future<Output = Result<(), HandlerError>> + Send {
         drop((turn, tick));
+        std::future::ready(Ok(()))
+    }
+
+    /// Told once for every boundary that a turn marked for a move, before the next application job: what came of it
+    /// (EX-203, RL-207). After a crash it may be called twice for one mark. Does nothing by default.
+    ///
+    /// # Errors
+    /// A failure is counted and ends nothing else (EX-12).
+    ///
+    /// # Cancel safety
+    /// As [`Owner::handle`].
+    fn on_relocation_ready(
+        _turn: &mut Turn<'_, Self>,
+        _outcome: RelocationReady,
+    ) -> impl Future<Output = Result<(), HandlerError>> + Send {
         std::future::ready(Ok(()))
     }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
 use crate::carrier::AnyCarrier;
+use crate::signal::Mark;
 
 #[expect(
     unnameable_types,
@@ -86,6 +87,14 @@ pub struct Spot;
 ///     }
 /// }
 /// ```
+///
+/// ```compile_fail,E0599
+/// // EX-203: a session marks no boundary for a move.
+/// use spotlane_lane::{Owner, Session, Turn};
+/// fn mark<O: Owner<Policy = Session>>(turn: &mut Turn<O>) {
+///     turn.defer_relocation_ready();
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Session;
@@ -107,6 +116,22 @@ pub struct Session;
 /// use spotlane_lane::{ActorDelivery, Lane, Owner};
 /// fn close<O: Owner<Policy = ActorDelivery>>(lane: &Lane<O>) {
 ///     lane.begin_closing();
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// // EX-203: neither does an Actor; its lane cannot be registered so, and its turns cannot mark.
+/// use spotlane_lane::{ActorDelivery, Owner, Turn};
+/// fn mark<O: Owner<Policy = ActorDelivery>>(turn: &mut Turn<O>) {
+///     turn.defer_relocation_ready();
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// // EX-203, RL-205: the mode belongs to Spots.
+/// use spotlane_lane::{ActorDelivery, Kind, Owner};
+/// fn register<O: Owner<Policy = ActorDelivery>>(kind: Kind<O>) {
+///     kind.application_signaled();
 /// }
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +220,8 @@ pub struct SpotState {
     pub(crate) suspended_len: usize,
     /// EX-174: Open, Requested, Sealed, Moved. Boxed parts would not make it smaller.
     pub(crate) seal: Seal,
+    /// EX-203: the boundary that a turn marked.
+    pub(crate) mark: Mark,
 }
 
 /// EX-174: the legal steps are Open → Requested → Sealed → Open or Moved, and Requested → Open.

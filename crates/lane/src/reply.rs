@@ -13,6 +13,11 @@ use crate::sync::Mutex;
 
 enum State<T> {
     Waiting(Option<Waker>),
+    /// As `Waiting`, and it counts as wanted whether or not somebody still waits. The slot holds itself until the item ends.
+    Wanted(
+        Option<Waker>,
+        #[expect(dead_code, reason = "it is held, and never looked at")] Arc<Slot<T>>,
+    ),
     Answered(T),
     /// The item ended without an answer, or the answer was taken.
     Over,
@@ -28,6 +33,18 @@ pub(crate) struct Answer<T> {
     slot: Option<Arc<Slot<T>>>,
     /// The waker was left in this very poll of the caller, so there is no need to look yet.
     fresh: bool,
+}
+
+/// Both ends for an item whose end may be waited for, and which runs also if it is not (EX-300).
+pub(crate) fn slot_of_wanted<T>() -> (Reply<T>, Answer<T>) {
+    let slot = Arc::new(Slot(Mutex::new(State::Waiting(None))));
+    *slot.0.lock() = State::Wanted(None, Arc::clone(&slot));
+    let reply = Reply(Some(Arc::clone(&slot)));
+    let answer = Answer {
+        slot: Some(slot),
+        fresh: false,
+    };
+    (reply, answer)
 }
 
 /// Both ends; `waker` is that of the poll in which the caller goes on to wait.
@@ -79,12 +96,12 @@ impl<T> Reply<T> {
         let before = std::mem::replace(&mut *slot.0.lock(), State::Answered(answer));
         // Let go of before the caller is woken, so that it finds the slot its own and needs no lock.
         let unwanted = Arc::into_inner(slot).map(|slot| slot.0.into_inner());
-        if let State::Waiting(Some(waker)) = before {
+        if let State::Waiting(Some(waker)) | State::Wanted(Some(waker), _) = before {
             waker.wake();
         }
         match unwanted? {
             State::Answered(answer) => Some(answer),
-            State::Waiting(_) | State::Over => None,
+            State::Waiting(_) | State::Wanted(..) | State::Over => None,
         }
     }
 }
@@ -101,7 +118,7 @@ impl<T> Drop for Reply<T> {
 #[cold]
 fn end_unanswered<T>(slot: &Slot<T>) {
     let before = std::mem::replace(&mut *slot.0.lock(), State::Over);
-    if let State::Waiting(Some(waker)) = before {
+    if let State::Waiting(Some(waker)) | State::Wanted(Some(waker), _) = before {
         waker.wake();
     }
 }
@@ -130,11 +147,11 @@ impl<T> Future for Answer<T> {
             let state = self.slot.take().and_then(Arc::into_inner);
             return Poll::Ready(match state.map(|slot| slot.0.into_inner()) {
                 Some(State::Answered(answer)) => Some(answer),
-                Some(State::Waiting(_) | State::Over) | None => None,
+                Some(State::Waiting(_) | State::Wanted(..) | State::Over) | None => None,
             });
         }
         let mut state = slot.0.lock();
-        if let State::Waiting(waker) = &mut *state {
+        if let State::Waiting(waker) | State::Wanted(waker, _) = &mut *state {
             if waker.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
                 return Poll::Pending;
             }
@@ -145,7 +162,7 @@ impl<T> Future for Answer<T> {
         }
         match std::mem::replace(&mut *state, State::Over) {
             State::Answered(answer) => Poll::Ready(Some(answer)),
-            State::Waiting(_) | State::Over => Poll::Ready(None),
+            State::Waiting(_) | State::Wanted(..) | State::Over => Poll::Ready(None),
         }
     }
 }

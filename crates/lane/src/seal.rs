@@ -16,6 +16,7 @@ use crate::owner::Owner;
 use crate::policy::{ActorDelivery, Seal, Spot};
 use crate::queue::{Current, Dispatch, Entry, Work};
 use crate::reply::Reply;
+use crate::signal::Boundaries;
 use crate::timer::Tick;
 
 /// Why a lane was not sealed.
@@ -87,7 +88,9 @@ where
     }
     inner.policy.seal = Seal::Requested(sender);
     core.signal(ATTENTION);
-    if inner.run == Run::Idle && inner.nothing_suspended() {
+    // Of a lane that runs nothing this is a boundary, unless only the application says what is one (EX-203).
+    let managed = core.kind.boundaries() == Boundaries::FrameworkManaged;
+    if managed && inner.run == Run::Idle && inner.nothing_suspended() {
         inner.take_s0(&mut after);
     }
     drop(inner);
@@ -343,6 +346,12 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
         self.0.captured()
     }
 
+    /// Whether S0 was taken at a boundary that the application marked: the target, or the source if it is given back, owes the
+    /// Spot one completion (EX-203, RL-207). A Spot that is given back gets it here.
+    pub fn is_marked(&self) -> bool {
+        self.0.core.inner.lock().is_marked()
+    }
+
     /// Covers a member of the `SpotWide` unit with this seal (EX-177): fixes its queue and holds what
     /// arrives for it from now on.
     ///
@@ -517,6 +526,7 @@ fn reopen<O: Owner>(
     }
     if let Some(spot) = inner.spot() {
         spot.seal = Seal::Open;
+        spot.mark.given_back();
     }
     let closing = core.shared().is_stopping();
     inner.admission = if closing {

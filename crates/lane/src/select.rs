@@ -12,9 +12,24 @@ use crate::drive::{Begin, Pick};
 use crate::host::GateTurn;
 use crate::owner::Owner;
 use crate::queue::{BarrierRun, Entry, Work};
+use crate::signal::{AtBoundary, Mark, RelocationReady, at_boundary};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
+
+impl<O: Owner> Inner<O> {
+    /// EX-203: the completion of a mark, before whatever else could be chosen.
+    fn take_due(&mut self) -> Option<Pick<O>> {
+        let spot = self.spot()?;
+        match std::mem::take(&mut spot.mark) {
+            Mark::Due(outcome, done) => Some(Pick::Ready(outcome, done)),
+            other => {
+                spot.mark = other;
+                None
+            }
+        }
+    }
+}
 
 impl<O: Owner> Core<O> {
     pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk, kept: bool) -> Begin {
@@ -132,13 +147,17 @@ impl<O: Owner> Core<O> {
     pub(crate) fn serve(self: &Arc<Self>) {
         let mut after = After::default();
         let mut inner = self.inner.lock();
-        self.settle(&mut inner);
-        inner.serve_waiters(&self.kind, &mut after);
+        self.serve_here(&mut inner, &mut after);
+        drop(inner);
+        after.run(self);
+    }
+
+    fn serve_here(&self, inner: &mut Inner<O>, after: &mut After<O>) {
+        self.settle(inner);
+        inner.serve_waiters(&self.kind, after);
         if inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()) {
             self.signals.fetch_and(!WAITING, Ordering::SeqCst);
         }
-        drop(inner);
-        after.run(self);
     }
 
     fn pick_slowly(self: &Arc<Self>, turn: &mut Turn<'_, O>, desk: &mut Desk) -> Option<Pick<O>> {
@@ -146,20 +165,20 @@ impl<O: Owner> Core<O> {
         let mut after = After::default();
         let mut inner = self.inner.lock();
         if inner.ext.is_some() {
-            self.settle(&mut inner);
-            inner.serve_waiters(&self.kind, &mut after);
-            if inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()) {
-                self.signals.fetch_and(!WAITING, Ordering::SeqCst);
-            }
+            self.serve_here(&mut inner, &mut after);
         }
-        if Self::must_leave(&mut inner, turn, desk.cut, &mut after) {
+        if self.must_leave(&mut inner, turn, desk.cut, &mut after) {
             drop(inner);
             after.run(self);
             return None;
         }
+        if let Some(pick) = inner.take_due() {
+            drop(inner);
+            after.run(self);
+            return Some(pick);
+        }
         let in_hand = !turn.batch.is_empty();
-        let choice = inner.choose(in_hand, self.kind.limits.lifecycle_burst_limit);
-        let pick = match choice {
+        let pick = match inner.choose(in_hand, self.kind.limits.lifecycle_burst_limit) {
             Choice::Nothing => {
                 Self::give_back(&mut inner, turn, &mut after);
                 inner.run = Run::Idle;
@@ -218,6 +237,7 @@ impl<O: Owner> Core<O> {
     /// Lets the gate go where something stronger than queued work says so: the end of the lane, a seal,
     /// or the budget.
     fn must_leave(
+        &self,
         inner: &mut Inner<O>,
         turn: &mut Turn<'_, O>,
         cut: bool,
@@ -237,12 +257,25 @@ impl<O: Owner> Core<O> {
             }
             return true;
         }
-        if inner.seal_requested() && inner.nothing_suspended() {
-            // EX-202: the first turn boundary at which nothing runs, is parked or suspended.
-            Self::give_back(inner, turn, after);
-            inner.take_s0(after);
-            inner.check_quiet(after);
-            return true;
+        let (requested, suspended) = (inner.seal_requested(), !inner.nothing_suspended());
+        let marked = inner
+            .spot()
+            .is_some_and(|spot| matches!(spot.mark, Mark::Set));
+        match at_boundary(self.kind.boundaries(), marked, requested, suspended) {
+            AtBoundary::Seal => {
+                // EX-202, EX-203: the first turn boundary at which nothing runs, is parked or suspended, among those
+                // that are for it.
+                Self::give_back(inner, turn, after);
+                inner.take_s0(after);
+                inner.check_quiet(after);
+                return true;
+            }
+            AtBoundary::Complete => {
+                if let Some(spot) = inner.spot() {
+                    spot.mark = Mark::Due(RelocationReady::Continued, None);
+                }
+            }
+            AtBoundary::GoOn => {}
         }
         if cut && inner.has_ready(!turn.batch.is_empty()) {
             // EX-65: to the back of the ready set.

@@ -20,6 +20,7 @@ use crate::host::GateHost;
 use crate::owner::Owner;
 use crate::queue::{Entry, QueuedTick, Work};
 use crate::reply::Reply;
+use crate::signal::RelocationReady;
 use crate::timer::{TickEnd, TickOutcome};
 use crate::turn::{Turn, TurnKind};
 
@@ -102,6 +103,16 @@ async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
                     }
                     continue;
                 }
+                Some(Pick::Ready(outcome, done)) => {
+                    relocation_ready(turn, outcome).await;
+                    release(turn);
+                    // Whoever waited and went away does not want to know.
+                    done.map(|done| done.send(()).ok());
+                    if desk.count_item(core) && desk.wants_pause() {
+                        pause(desk, seat).await;
+                    }
+                    continue;
+                }
                 None => return,
             },
         };
@@ -171,7 +182,7 @@ fn end_well<O: Owner>(turn: &mut Turn<'_, O>, value: O::Reply) {
     if std::mem::needs_drop::<O::Reply>() {
         turn.core.shared().guard_drop(unwanted);
     }
-    if !turn.deferred.is_empty() {
+    if !turn.deferred.is_empty() || turn.marked {
         settle_deferred(turn, true);
     }
 }
@@ -220,8 +231,28 @@ async fn tick<O: Owner>(turn: &mut Turn<'_, O>, queued: QueuedTick) {
     settle_deferred(turn, true);
 }
 
+/// EX-203, RL-207: one completion for one mark.
+async fn relocation_ready<O: Owner>(turn: &mut Turn<'_, O>, outcome: RelocationReady) {
+    turn.kind = TurnKind::RelocationReady;
+    turn.payload_bytes = 0;
+    turn.owed = Owed::Item(Reply::to_nobody());
+    let result = O::on_relocation_ready(turn, outcome).await;
+    if turn.owner.is_none() {
+        regain(turn.seat, turn).await;
+    }
+    if let Err(error) = result {
+        end_badly(turn, AskError::Failed(error));
+        return;
+    }
+    turn.owed = Owed::Nothing;
+    settle_deferred(turn, true);
+}
+
 #[cold]
 fn settle_deferred<O: Owner>(turn: &mut Turn<'_, O>, ended_well: bool) {
+    if std::mem::take(&mut turn.marked) && ended_well {
+        turn.core.mark();
+    }
     // EX-45: still inside the turn; a failing handler takes its barriers back.
     for barrier in turn.deferred.drain(..) {
         if ended_well {
@@ -250,6 +281,8 @@ fn release_other<O: Owner>(turn: &Turn<'_, O>) {
         TurnKind::Application | TurnKind::Tick => turn.core.end_application(turn.payload_bytes),
         TurnKind::Lifecycle => turn.core.end_lifecycle(turn.payload_bytes),
         TurnKind::Barrier => turn.core.end_barrier(),
+        // It was never accepted by a FIFO.
+        TurnKind::RelocationReady => {}
     }
 }
 

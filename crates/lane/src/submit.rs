@@ -282,38 +282,73 @@ pub(crate) async fn job<O: Owner>(
             });
         }
         work = refused;
-        // A seal dissolves the line; when the lane is full again after it was given back, the caller joins anew.
-        if in_line.as_ref().is_some_and(|line| !stands(line)) {
-            in_line = None;
-        }
-        let line = if let Some(line) = &in_line {
-            line
-        } else {
-            let cell = WaitCell::new();
-            let place = Place::Reserved(work.payload_bytes, Called::No);
-            let waiter = Waiter {
-                cell: Arc::clone(&cell),
-                place,
-            };
-            if let Err((reason, _)) = get_in_line(core, waiter, Wanted::Application) {
-                return Err(Refused {
-                    item: work.item,
-                    reason,
-                });
-            }
-            let core = Arc::clone(core);
-            in_line.insert(InLine {
-                core,
-                cell,
-                wanted: Wanted::Application,
-            })
-        };
-        if let WaitState::Ended(reason, _) = decided(&line.cell).await {
+        if let Err(reason) = called(core, &mut in_line, work.payload_bytes).await {
             return Err(Refused {
                 item: work.item,
                 reason,
             });
         }
+    }
+}
+
+/// As [`job`] for one of several targets: nothing is made for it before its permit is there, and nothing is kept of it while
+/// it waits for room (EX-126).
+pub(crate) async fn job_of<O: Owner>(
+    core: &Arc<Core<O>>,
+    source: &mut JobSource,
+    payload_bytes: u64,
+    mut make: impl FnMut() -> Work<O>,
+) -> Result<(), Refusal> {
+    let mut in_line: Option<InLine<O>> = None;
+    loop {
+        let permit = source.reserve().await;
+        let work = Work {
+            permit: Some(permit.queued()),
+            ..make()
+        };
+        let attempt = match &in_line {
+            None => core.submit(work),
+            Some(line) => core.submit_at_head(&line.cell, work),
+        };
+        let Err((reason, refused)) = attempt else {
+            return Ok(());
+        };
+        drop(refused);
+        if !reason.is_full() {
+            return Err(reason);
+        }
+        called(core, &mut in_line, payload_bytes).await?;
+    }
+}
+
+/// Stands in line with a charge until its turn has come.
+async fn called<O: Owner>(
+    core: &Arc<Core<O>>,
+    in_line: &mut Option<InLine<O>>,
+    payload_bytes: u64,
+) -> Result<(), Refusal> {
+    // A seal dissolves the line; when the lane is full again after it was given back, the caller joins anew.
+    if in_line.as_ref().is_some_and(|line| !stands(line)) {
+        *in_line = None;
+    }
+    let line = if let Some(line) = in_line {
+        line
+    } else {
+        let cell = WaitCell::new();
+        let waiter = Waiter {
+            cell: Arc::clone(&cell),
+            place: Place::Reserved(payload_bytes, Called::No),
+        };
+        get_in_line(core, waiter, Wanted::Application).map_err(|(reason, _)| reason)?;
+        in_line.insert(InLine {
+            core: Arc::clone(core),
+            cell,
+            wanted: Wanted::Application,
+        })
+    };
+    match decided(&line.cell).await {
+        WaitState::Ended(reason, _) => Err(reason),
+        _ => Ok(()),
     }
 }
 

@@ -38,6 +38,8 @@ pub enum TurnKind {
     Barrier,
     /// A tick of a timer (EX-240).
     Tick,
+    /// What came of a boundary that a turn marked for a move (EX-203).
+    RelocationReady,
 }
 
 /// The running turn of an owner: lends its state and offers what may be done inside a turn.
@@ -55,6 +57,8 @@ pub struct Turn<'a, O: Owner> {
     /// The gate of another lane this one is bound to (EX-18).
     pub(crate) gate: Option<Arc<dyn GateHost>>,
     pub(crate) deferred: Vec<Box<dyn Deferred>>,
+    /// The handler marked the boundary after this turn (EX-203).
+    pub(crate) marked: bool,
     /// What the item in hand is charged besides the fixed cost (EX-93).
     pub(crate) payload_bytes: u64,
     pub(crate) owed: Owed<O>,
@@ -129,9 +133,22 @@ impl<O: Owner> Turn<'_, O> {
     /// Records a barrier on the own lane: `item` runs right after this turn and before everything in
     /// the application FIFO, once this handler ended normally (EX-45, EX-71). A handler that fails
     /// takes all its barriers back. Does nothing else and never waits.
-    pub fn defer(&mut self, item: O::Item) {
+    ///
+    /// # Errors
+    /// [`InvalidOperation::AfterReady`] in a turn that has marked its boundary (RL-206); nothing was recorded.
+    pub fn defer(&mut self, item: O::Item) -> Result<(), InvalidOperation> {
+        self.check_unmarked()?;
         let core = Arc::clone(self.core);
         self.deferred.push(Box::new(DeferredItem { core, item }));
+        Ok(())
+    }
+
+    /// EX-203, RL-206: marking the boundary is the last operation of a turn.
+    pub(crate) const fn check_unmarked(&self) -> Result<(), InvalidOperation> {
+        if self.marked {
+            return Err(InvalidOperation::AfterReady);
+        }
+        Ok(())
     }
 
     /// Holds the barrier this turn runs for beyond the turn: the application FIFO stays closed until the
@@ -147,9 +164,18 @@ impl<O: Owner> Turn<'_, O> {
     }
 
     /// Records a barrier on another lane, for example on the Actor that is to join (EX-45).
-    pub fn defer_to<T: Owner>(&mut self, lane: &Lane<T>, item: T::Item) {
+    ///
+    /// # Errors
+    /// As [`Turn::defer`].
+    pub fn defer_to<T: Owner>(
+        &mut self,
+        lane: &Lane<T>,
+        item: T::Item,
+    ) -> Result<(), InvalidOperation> {
+        self.check_unmarked()?;
         let core = Arc::clone(&lane.core);
         self.deferred.push(Box::new(DeferredItem { core, item }));
+        Ok(())
     }
 
     /// Asks another object and waits for its answer with the gate kept (EX-30).
@@ -166,6 +192,7 @@ impl<O: Owner> Turn<'_, O> {
         target: &Lane<T>,
         item: T::Item,
     ) -> Result<T::Reply, AskError> {
+        self.check_unmarked().map_err(AskError::InvalidOperation)?;
         if self.is_own_claim(target) {
             return Err(AskError::InvalidOperation(InvalidOperation::OwnClaim));
         }
@@ -243,6 +270,7 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
     }
 
     fn check_yield(&self) -> Result<(), InvalidOperation> {
+        self.check_unmarked()?;
         let offered = match &self.gate {
             Some(_) => true,
             None => self.core.kind.gate == crate::kind::GateUse::Shared,

@@ -158,7 +158,8 @@ fn callback_context(turn: &mut Turn<'_, Cell>) -> Option<Context> {
 /// context it is discarded.
 fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
     if let Some(order) = context.joins().take() {
-        turn.defer(Work::Join(order));
+        // A turn that marked its boundary for a move has no Join; the Join is discarded with its order.
+        turn.defer(Work::Join(order)).ok();
     }
 }
 

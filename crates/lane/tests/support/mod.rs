@@ -218,17 +218,17 @@ where
                 name
             }
             Step::Defer(name, barrier) => {
-                turn.defer(*barrier);
+                turn.defer(*barrier).map_err(HandlerError::new)?;
                 log.note(name);
                 name
             }
             Step::DeferThenFail(name, barrier) => {
-                turn.defer(*barrier);
+                turn.defer(*barrier).map_err(HandlerError::new)?;
                 log.note(name);
                 return Err(HandlerError::new(name));
             }
             Step::DeferThenAsk(name, barrier, actor) => {
-                turn.defer_to(&actor, *barrier);
+                turn.defer_to(&actor, *barrier).map_err(HandlerError::new)?;
                 let outcome = turn.ask(&actor, Step::Note("asked")).await;
                 log.note(format!("{name}:{}", verdict(&outcome)));
                 name
