@@ -40,6 +40,8 @@ struct Plan {
     /// Only figures whose name contains one of these; all of them when there is none.
     only: Vec<String>,
     peers: Peers,
+    /// Each value goes to standard error as it is measured.
+    each: bool,
 }
 
 /// Whether peers are measured; a profiler wants nothing but us.
@@ -57,6 +59,7 @@ const QUICK: Plan = Plan {
     json: false,
     only: Vec::new(),
     peers: Peers::Measured,
+    each: false,
 };
 
 const FULL: Plan = Plan {
@@ -66,6 +69,7 @@ const FULL: Plan = Plan {
     json: false,
     only: Vec::new(),
     peers: Peers::Measured,
+    each: false,
 };
 
 /// Fewer rounds have no median worth the name.
@@ -120,17 +124,19 @@ pub fn main_with(args: impl Iterator<Item = String>, add: impl FnOnce(&mut Bench
 fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
     let mut plan = FULL;
     let (mut json, mut only, mut peers) = (false, Vec::new(), Peers::Measured);
+    let mut each = false;
     let mut seconds = None;
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => plan = QUICK,
             "--json" => json = true,
             "--ours" => peers = Peers::LeftOut,
+            "--each" => each = true,
             "--only" => only.extend(args.next()),
             "--seconds" => seconds = args.next().and_then(|seconds| seconds.parse().ok()),
             _ => {
                 return Err(format!(
-                    "unexpected argument `{arg}`: known are --quick, --json, --ours, --only TEXT, \
+                    "unexpected argument `{arg}`: known are --quick, --json, --ours, --each, --only TEXT, \
                      --seconds N"
                 ));
             }
@@ -140,6 +146,7 @@ fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
         json,
         only,
         peers,
+        each,
         budget: seconds.map_or(plan.budget, Duration::from_secs),
         ..plan
     })
@@ -188,7 +195,7 @@ impl Bench {
             }
             let start: Instant = now();
             for figure in &mut self.figures {
-                figure.round(round);
+                figure.round(round, self.plan.each);
             }
             longest = longest.max(start.elapsed());
         }
@@ -214,8 +221,11 @@ impl Contender {
     }
 
     /// Round 0 is the warm-up.
-    fn take(&mut self, round: usize) {
+    fn take(&mut self, round: usize, figure: Option<&str>) {
         let value = (self.run)();
+        if let Some(figure) = figure {
+            output::complain(&format!("{round} {figure}, {}: {value:.2}", self.name));
+        }
         if round > 0 {
             self.values.push(value);
         }
@@ -233,12 +243,13 @@ impl Figure {
         self
     }
 
-    fn round(&mut self, round: usize) {
+    fn round(&mut self, round: usize, each: bool) {
+        let name = each.then_some(&self.name[..]);
         let all = std::iter::once(&mut self.ours).chain(&mut self.peers);
         if round.is_multiple_of(2) {
-            all.for_each(|contender| contender.take(round));
+            all.for_each(|contender| contender.take(round, name));
         } else {
-            all.rev().for_each(|contender| contender.take(round));
+            all.rev().for_each(|contender| contender.take(round, name));
         }
     }
 

@@ -118,7 +118,7 @@ impl CounterSession {
             .actor()
             .ok_or_else(|| Error::rejected("the actor was refused"))?;
         let bound = self.host.bind(session, actor).await?;
-        let node = bound.route().map(|route| node_name(&route.node_rid));
+        let node = bound.node().map(|node| node_name(&node));
         Ok((bound, node.unwrap_or_else(|| node_name(actor.node()))))
     }
 }

@@ -11,6 +11,8 @@ use bytes::buf::Limit;
 use bytes::{BufMut as _, BytesMut};
 use rustls::Connection as Session;
 use socket2::SockRef;
+#[cfg(target_os = "linux")]
+use socket2::{Domain, Type};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -35,6 +37,34 @@ fn bound_unsent(tcp: &TcpStream) -> io::Result<()> {
     reason = "as on systems that have such a bound"
 )]
 fn bound_unsent(_: &TcpStream) -> io::Result<()> {
+    Ok(())
+}
+
+/// What the system may hold of bytes that we have not read yet; it takes twice as much, for what it needs itself. A small
+/// record finds all of it in front when the host takes chunks more slowly than they come: out of memory that the host of
+/// a virtual machine has to give back first, for one. A system that is set up for long ways holds 32 MiB by itself.
+#[cfg(target_os = "linux")]
+const UNREAD_BYTES: usize = 2 * 1024 * 1024;
+
+/// Bounds that where the system lets us have so much. Where it allows less it would stay with that for good, so there its own
+/// choice, which is 6 MiB at most as systems come, is the better one.
+#[cfg(target_os = "linux")]
+fn bound_unread(tcp: &TcpStream) -> io::Result<()> {
+    // A socket of its own tells, because what is set once is not taken back.
+    let tried = socket2::Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    tried.set_recv_buffer_size(UNREAD_BYTES)?;
+    if tried.recv_buffer_size()? >= UNREAD_BYTES {
+        SockRef::from(tcp).set_recv_buffer_size(UNREAD_BYTES)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "as on systems that have such a bound"
+)]
+fn bound_unread(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
@@ -97,6 +127,7 @@ impl Stream {
         // TR-30: no delay.
         tcp.set_nodelay(true)?;
         bound_unsent(&tcp)?;
+        bound_unread(&tcp)?;
         let (half, tcp) = tcp.into_split();
         let stream = Arc::new(Self { tcp, tls });
         let incoming = Incoming {
@@ -325,6 +356,27 @@ mod tests {
             let (stream, _incoming) = Stream::plain(tcp).unwrap();
             let unsent = SockRef::from(stream.tcp()).tcp_notsent_lowat().unwrap();
             assert_eq!(unsent, UNSENT_BYTES);
+        }
+    }
+
+    /// RL-132: and what comes finds little unread in front, where the system lets us say how much.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn little_is_left_unread_in_a_socket() {
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        let allowed: usize = allowed.trim().parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        for tcp in [dialled.unwrap(), accepted.unwrap().0] {
+            let before = SockRef::from(&tcp).recv_buffer_size().unwrap();
+            let (stream, _incoming) = Stream::plain(tcp).unwrap();
+            let unread = SockRef::from(stream.tcp()).recv_buffer_size().unwrap();
+            if allowed >= UNREAD_BYTES {
+                assert_eq!(unread, 2 * UNREAD_BYTES);
+            } else if 2 * allowed < UNREAD_BYTES {
+                assert_eq!(unread, before, "left to the system");
+            }
         }
     }
 

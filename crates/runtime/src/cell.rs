@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_lane::{Clock as _, HandlerError, KeepGate, Lane, Monotonic, Owner, Spot, Tick, Turn};
-use spotlane_session::BindingIdentity;
 use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::oneshot;
 
@@ -43,8 +42,17 @@ pub(crate) enum Work {
     JoinCompleted(JoinOutcome),
     /// A tick that was queued at the former owner (EX-245).
     Tick(Box<PendingTimerTick>),
-    /// The bound session has left (SB-61); without an identity the binding ended before the Actor came here (SB-65).
-    Disconnected(Option<Box<BindingIdentity>>),
+    /// A session has left (SB-61).
+    Disconnected(Leave),
+}
+
+/// Whose disconnect callback a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// The first that waits, if one does.
+    Next,
+    /// One that came with the Actor; its binding ended before (SB-65).
+    Came,
 }
 
 impl Owner for Cell {
@@ -78,8 +86,8 @@ impl Owner for Cell {
                 }
                 Ok(())
             }
-            Work::Disconnected(binding) => {
-                disconnected(turn, binding).await;
+            Work::Disconnected(leave) => {
+                disconnected(turn, leave).await;
                 Ok(())
             }
             Work::Tick(pending) => match thaw_tick(turn, &pending) {
@@ -155,32 +163,23 @@ fn defer_join(turn: &mut Turn<'_, Cell>, context: &mut Context) {
 }
 
 /// EX-29, SB-61: the callback of an Actor in an Entry Spot, which has no callbacks of its own, is the Actor's.
-async fn disconnected(turn: &mut Turn<'_, Cell>, binding: Option<Box<BindingIdentity>>) {
+async fn disconnected(turn: &mut Turn<'_, Cell>, leave: Leave) {
     let Some(mut context) = callback_context(turn) else {
         return;
     };
+    let unit = Arc::clone(&turn.state().unit);
     // SB-62: once, and the binding ends also when the callback panics.
-    let _ended = DisconnectEnd {
-        core: Arc::clone(context.core()),
-        unit: Arc::clone(&turn.state().unit),
-        binding,
+    let _ended = match leave {
+        Leave::Came => None,
+        Leave::Next => {
+            let next = unit.session.callback(context.core(), Arc::clone(&unit));
+            if next.is_none() {
+                return;
+            }
+            next
+        }
     };
     turn.state().actor.on_disconnected(&mut context).await;
-}
-
-/// Tells the binding of an Actor that its disconnect callback has ended, in whichever way.
-struct DisconnectEnd {
-    core: Arc<Core>,
-    unit: Arc<Unit>,
-    binding: Option<Box<BindingIdentity>>,
-}
-
-impl Drop for DisconnectEnd {
-    fn drop(&mut self) {
-        if let Some(binding) = self.binding.take() {
-            self.unit.session.disconnected(&self.core, *binding);
-        }
-    }
 }
 
 /// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.

@@ -322,6 +322,8 @@ pub(crate) async fn look(core: &Arc<Core>) {
     {
         enter(core, state).await;
     }
+    // Here since this is what a host does when nothing else happens.
+    core.tasks.reap();
     let read = refresh(core).await;
     if read.is_ok() {
         end_those_of_the_gone(core);

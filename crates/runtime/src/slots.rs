@@ -239,6 +239,11 @@ impl Live {
             .clone()
     }
 
+    /// The Actor has gone.
+    pub(crate) fn forget_row(&self) {
+        *self.row.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     pub(crate) fn set_row(&self, row: ActiveObject) {
         *self.row.lock().unwrap_or_else(PoisonError::into_inner) = Some(row);
     }

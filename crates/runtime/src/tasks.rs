@@ -32,6 +32,14 @@ impl Tasks {
         }
     }
 
+    /// Gives back the memory of tasks that have ended, which a host that starts no more would keep.
+    pub(crate) fn reap(&self) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(set) = set.as_mut() {
+            while set.try_join_next().is_some() {}
+        }
+    }
+
     /// Runs a task that outlives the others: the one that ends them.
     pub(crate) fn spawn_apart(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(task));

@@ -127,12 +127,71 @@ pub mod store {
 }
 
 /// Client sessions: where clients connect and what handles their packets.
+///
+/// A handler sees sessions, references and payloads (SB-1):
+///
+/// ```
+/// use spotlane::session::{Packet, Session, SessionActor};
+///
+/// async fn relays(session: &Session, packet: Packet) -> Option<()> {
+///     let bound: Vec<SessionActor> = session.actors()?.bound();
+///     let actor = bound.first()?;
+///     println!("{} is on {:?}", actor.actor_ref().actor_id, actor.node());
+///     actor.relay(packet).await.ok()
+/// }
+/// ```
+///
+/// The route of a binding, with the number of its owner change, is none of that,
+///
+/// ```compile_fail,E0599
+/// use spotlane::session::SessionActor;
+///
+/// fn route(actor: &SessionActor) {
+///     actor.route();
+/// }
+/// ```
+///
+/// and neither is a bind along a route of one's own,
+///
+/// ```compile_fail,E0599
+/// use spotlane::session::Session;
+///
+/// fn binds(session: &Session) {
+///     session.actors().expect("actors").bind();
+/// }
+/// ```
+///
+/// a record for a session, as another node sends it,
+///
+/// ```compile_fail,E0599
+/// use spotlane::session::Session;
+///
+/// fn pushes(session: &Session) {
+///     session.actors().expect("actors").on_push();
+/// }
+/// ```
+///
+/// a message that is a record already,
+///
+/// ```compile_fail,E0624
+/// use spotlane::session::SessionActor;
+///
+/// fn raw(actor: &SessionActor) {
+///     actor.relay_message();
+/// }
+/// ```
+///
+/// or the ways to them that the runtime has.
+///
+/// ```compile_fail,E0432
+/// use spotlane::session::{actors_of, route_of};
+/// ```
 pub mod session {
     pub use spotlane_runtime::{BoundSession, SessionCounts, SessionStream};
     pub use spotlane_stream::{
-        Accepted, Endpoint, HandlerFailure, Packet, RelayFailure, Replier, SendError, ServerTls,
-        Session, SessionActor, SessionFactory, SessionHandler, StartError, StreamSettings,
-        StreamStats, Transport,
+        Accepted, BoundActors, Endpoint, HandlerFailure, Packet, RelayFailure, Replier, SendError,
+        ServerTls, Session, SessionActor, SessionFactory, SessionHandler, StartError,
+        StreamSettings, StreamStats, Transport,
     };
     pub use spotlane_stream_proto::{CloseReason, Codec, Metadata, Name, Payload};
 }

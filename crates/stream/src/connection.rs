@@ -117,14 +117,14 @@ impl<H: SessionHandler> Connection<H> {
     }
 
     fn took_leave(&self) -> bool {
-        let actors = self.session.actors();
+        let actors = self.session.dispatch();
         self.waiting.is_none()
             && self.next.is_empty()
             && actors.is_none_or(crate::actors::SessionActors::is_over)
     }
 
     fn next_deadline(&self) -> Option<Monotonic> {
-        let actors = self.session.actors();
+        let actors = self.session.dispatch();
         let actors = actors.and_then(crate::actors::SessionActors::next_deadline);
         self.machine.next_deadline().into_iter().chain(actors).min()
     }
@@ -149,7 +149,7 @@ impl<H: SessionHandler> Connection<H> {
             self.carry_out(out);
             progress = true;
         }
-        if let Some(actors) = self.session.actors()
+        if let Some(actors) = self.session.dispatch()
             && actors.next_deadline().is_some_and(|due| due <= now)
         {
             actors.on_deadline();
@@ -258,7 +258,7 @@ impl<H: SessionHandler> Connection<H> {
         self.output = BytesMut::new();
         self.session.inner.outbox.close();
         self.session.inner.outbox.clear();
-        if let Some(actors) = self.session.actors() {
+        if let Some(actors) = self.session.dispatch() {
             actors.on(SessionEvent::ConnectionLost);
         }
         self.next.push_back(Work::Disconnected(reason));

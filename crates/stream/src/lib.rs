@@ -50,8 +50,8 @@ mod stats;
 mod tls;
 
 pub use actors::{
-    ActorBindings, BindRequest, BindTicket, NoticeTicket, Relay, RelayFailure, RelayTicket,
-    SessionActor, SessionActors,
+    ActorBindings, BindRequest, BindTicket, BoundActors, NoticeTicket, Relay, RelayFailure,
+    RelayTicket, SessionActor, SessionActors, actors_of, route_of,
 };
 pub use error::{HandlerFailure, SendError, StartError};
 pub use handler::{Accepted, Packet, SessionFactory, SessionHandler};

@@ -181,7 +181,7 @@ impl<'a> ReplacedEnd<'a> {
 
 impl Drop for ReplacedEnd<'_> {
     fn drop(&mut self) {
-        if let Some(actors) = self.session.actors() {
+        if let Some(actors) = self.session.dispatch() {
             actors.on(SessionEvent::ReplacedCallbackEnded(self.end));
         }
     }

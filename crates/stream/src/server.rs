@@ -228,7 +228,7 @@ impl StreamServer {
         self.open.draining.store(true, Ordering::Release);
         let mut quiet = JoinSet::new();
         for entry in self.open.sessions().values() {
-            if let Some(actors) = entry.session.actors() {
+            if let Some(actors) = entry.session.dispatch() {
                 actors.refuse_binds();
             }
             let (waits, session) = ((entry.quiet)(), entry.session.clone());

@@ -13,7 +13,7 @@ use spotlane_stream_proto::{
 };
 use spotlane_types::id::SessionRid;
 
-use crate::actors::SessionActors;
+use crate::actors::{BoundActors, SessionActors};
 use crate::error::SendError;
 use crate::outbox::Outbox;
 use crate::settings::Transport;
@@ -54,7 +54,11 @@ impl Session {
     }
 
     /// The Actors of this session; `None` when the server has no Actor dispatch (ST-136).
-    pub fn actors(&self) -> Option<&SessionActors> {
+    pub fn actors(&self) -> Option<BoundActors<'_>> {
+        self.dispatch().map(BoundActors)
+    }
+
+    pub(crate) fn dispatch(&self) -> Option<&SessionActors> {
         self.inner.actors.as_ref()
     }
 

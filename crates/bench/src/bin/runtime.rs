@@ -1,7 +1,9 @@
 //! Messages to Actors of another host beside the same link used directly (EX-395): what the runtime costs.
 //!
 //! Both contenders have their two ends in this process, each on a runtime of its own with two workers: hosts that send to
-//! an Actor, and bare nodes that send to each other. *Window* is so many tasks with one request each.
+//! an Actor, and bare nodes that send to each other. *Window* is so many tasks with one request each. *Link* sends the
+//! smallest record there is with a payload, and handles it where it was read; *link, actor record* is the same link with
+//! the very records that the hosts exchange, so the difference of the two is what those records cost.
 #![expect(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -24,7 +26,14 @@ use spotlane::memory::{MemoryRelocation, MemoryStore};
 use spotlane::prelude::*;
 use spotlane_bench::now;
 use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received};
+use spotlane_types::count::{Correlation, HopCount};
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, NodeGeneration, ObjectGeneration, OwnerLeaseGeneration,
+};
+use spotlane_types::id::{ActorId, NodeRid, OperationId};
 use spotlane_wire::Record;
+use spotlane_wire::command::message::{ActorRequest, ActorSend};
+use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
@@ -92,7 +101,9 @@ impl<S: Sender> Pair<S> {
                 })
             })
             .collect();
-        let done = tasks.into_iter().map(|task| self.client.block_on(task).unwrap());
+        let done = tasks
+            .into_iter()
+            .map(|task| self.client.block_on(task).unwrap());
         done.sum::<u64>() as f64 / start.elapsed().as_secs_f64()
     }
 
@@ -120,18 +131,59 @@ impl<S: Sender> Pair<S> {
 struct Direct {
     link: PeerLink,
     next: Arc<AtomicU64>,
+    /// Whom records name; without one they are those of a node.
+    actor: Option<Arc<ActorRouteFence>>,
 }
 
 impl Sender for Direct {
     async fn request(&self, payload: &Bytes) {
-        let correlation = self.next.fetch_add(1, Ordering::Relaxed);
-        let request = Load::new(payload.clone()).request(correlation);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let load = Load::new(payload.clone());
+        let request = match &self.actor {
+            None => load.request(number),
+            Some(actor) => Record::from(ActorRequest {
+                correlation: Correlation::new(number).unwrap(),
+                operation: OperationId::new(1, number).unwrap(),
+                message_follow_hop_count: HopCount::MIN,
+                source_actor: None,
+                target_actor: (**actor).clone(),
+                bound_session_tail: None,
+                metadata: None,
+                payload: load.0,
+            }),
+        };
         self.link.request(request, TIMEOUT).await.unwrap();
     }
 
     async fn send(&self, payload: &Bytes) {
-        let send = Load::new(payload.clone()).send();
+        let load = Load::new(payload.clone());
+        let send = match &self.actor {
+            None => load.send(),
+            Some(actor) => Record::from(ActorSend {
+                operation: OperationId::new(1, self.next.fetch_add(1, Ordering::Relaxed)).unwrap(),
+                message_follow_hop_count: HopCount::MIN,
+                source_actor: None,
+                target_actor: (**actor).clone(),
+                bound_session_tail: None,
+                metadata: None,
+                payload: load.0,
+            }),
+        };
         self.link.send(send, Some(TIMEOUT)).await.unwrap();
+    }
+}
+
+/// What a route of the hosts looks like.
+fn fence() -> ActorRouteFence {
+    ActorRouteFence {
+        actor: ActorRef {
+            actor_id: ActorId::new("e").unwrap(),
+            object_generation: ObjectGeneration::MIN,
+        },
+        target_node_rid: NodeRid::new(b"a-server").unwrap(),
+        target_node_generation: NodeGeneration::new(7).unwrap(),
+        expected_authority_owner_generation: AuthorityOwnerGeneration::MIN,
+        expected_owner_lease_generation: OwnerLeaseGeneration::MIN,
     }
 }
 
@@ -146,7 +198,12 @@ impl Inbound for Far {
                     .answer(node::answer(request.correlation, request.payload))
                     .unwrap();
             }
-            (Record::NodeSend(_), _) => self.0.one(),
+            (Record::ActorRequest(request), Some(reply)) => {
+                reply
+                    .answer(node::answer(request.correlation, request.payload))
+                    .unwrap();
+            }
+            (Record::NodeSend(_) | Record::ActorSend(_), _) => self.0.one(),
             _ => {}
         }
         Flow::Continue
@@ -155,7 +212,7 @@ impl Inbound for Far {
     fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
 }
 
-fn direct() -> Pair<Direct> {
+fn direct(actor: Option<ActorRouteFence>) -> Pair<Direct> {
     let (server, client) = (node::runtime(), node::runtime());
     let arrivals = Arrivals::default();
     let far = MeshConfig::new(node::identity("a-server"));
@@ -177,6 +234,7 @@ fn direct() -> Pair<Direct> {
         sender: Direct {
             link,
             next: Arc::new(AtomicU64::new(1)),
+            actor: actor.map(Arc::new),
         },
         arrivals,
         _server: server,
@@ -256,20 +314,28 @@ fn hosts() -> Pair<Hosts> {
 
 fn main() -> ExitCode {
     spotlane_bench::main(|bench| {
-        let (ours, link) = (Rc::new(hosts()), Rc::new(direct()));
+        let ours = Rc::new(hosts());
+        let links = [("link", None), ("link, actor record", Some(fence()))];
+        let links = links.map(|(name, actor)| (name, Rc::new(direct(actor))));
         let time = bench.slice() * 5;
         for (size, payload) in [("1 KiB", 1024), ("4 KiB", 4096)] {
             for (how, callers) in [("one by one", 1), ("window 100", WINDOW)] {
-                let (ours, link) = (Rc::clone(&ours), Rc::clone(&link));
+                let ours = Rc::clone(&ours);
                 let name = format!("requests, {size}, {how}");
                 let run = move || ours.requests(payload, callers, time);
                 let figure = bench.figure(name, "requests/s", run);
-                figure.peer("link", move || link.requests(payload, callers, time));
+                for (name, link) in &links {
+                    let link = Rc::clone(link);
+                    figure.peer(*name, move || link.requests(payload, callers, time));
+                }
             }
-            let (ours, link) = (Rc::clone(&ours), Rc::clone(&link));
+            let ours = Rc::clone(&ours);
             let run = move || ours.one_way(payload, time);
             let figure = bench.figure(format!("one-way, {size}"), "messages/s", run);
-            figure.peer("link", move || link.one_way(payload, time));
+            for (name, link) in &links {
+                let link = Rc::clone(link);
+                figure.peer(*name, move || link.one_way(payload, time));
+            }
         }
     })
 }

@@ -126,8 +126,16 @@ impl<M> Context<'_, M> {
     }
 
     pub(super) fn bury(&mut self, unit: &Unit, epitaph: Epitaph) {
-        let (identity, until) = (unit.identity.clone(), self.memory());
-        let open = unit.connections.clone();
+        let identity = unit.identity.clone();
+        let (until, open) = match epitaph {
+            Epitaph::Failed(_) | Epitaph::Removed => (self.memory(), unit.connections.clone()),
+            // RL-362, RL-150: what is relayed late follows the object, so nothing is remembered once Follow leads nowhere. A
+            // connection between two nodes stays for as long as they run: tied to it, every move would be kept for ever.
+            Epitaph::MovedOn => {
+                let follows = self.now.after(self.settings.follow_duration());
+                (self.memory().max(follows), Vec::new())
+            }
+        };
         self.tombstones.bury(identity, epitaph, until, open);
     }
 }

@@ -23,7 +23,7 @@ struct Tombstone {
     identity: RelocationIdentity,
     epitaph: Epitaph,
     until: Monotonic,
-    /// Connections that are older than the end and still open.
+    /// Connections that are older than the end and still open; none for an object that has moved on.
     open: Vec<ConnectionId>,
     /// What is known of the records of a move that this node completed: its batch may come again (RL-109).
     late: Option<Late>,
@@ -38,7 +38,8 @@ impl Tombstone {
     }
 }
 
-/// The terminal identities of one object. Their number is bounded by their time.
+/// The terminal identities of one object. What bounds them is their time, and the connection for moves that failed here
+/// (RL-353).
 #[derive(Debug, Default)]
 pub(super) struct Tombstones(Vec<Tombstone>);
 

@@ -5,7 +5,7 @@ use spotlane_relocation::source::payload::QueuedWork;
 use spotlane_wire::reference::ActorRouteFence;
 
 use super::freeze;
-use crate::cell::{Cell, Work};
+use crate::cell::{Cell, Leave, Work};
 use crate::core::Core;
 
 /// Reads the list of nodes now; a store that does not answer leaves it as it was.
@@ -23,10 +23,13 @@ pub(super) struct CapturedQueue {
 }
 
 /// EX-204: what was accepted and has not started, with queued ticks, in order.
+///
+/// `callbacks` are the disconnect callbacks that wait, all of them at the turn that is there for the first (SB-65).
 pub(super) fn captured_queue(
     core: &Core,
     fence: &ActorRouteFence,
     guard: &SealGuard<Cell>,
+    mut callbacks: u64,
 ) -> CapturedQueue {
     let mut queue = CapturedQueue {
         work: Vec::new(),
@@ -50,12 +53,14 @@ pub(super) fn captured_queue(
                 ..
             } => queue.work.push(QueuedWork::Tick(tick.clone())),
             Captured::Item {
-                item: Work::Disconnected(_),
+                item: Work::Disconnected(leave),
                 ..
             } => {
-                if let Ok(record) = freeze::freeze_disconnect(core, fence) {
-                    queue.work.push(QueuedWork::Record(Box::new(record)));
-                }
+                let count = match leave {
+                    Leave::Came => 1,
+                    Leave::Next => std::mem::take(&mut callbacks),
+                };
+                queue.callbacks(core, fence, count);
             }
             Captured::Tick(tick) => {
                 if let Ok(tick) = freeze::freeze_tick(core, tick) {
@@ -65,5 +70,17 @@ pub(super) fn captured_queue(
             _ => {}
         }
     }
+    // Their turn waits for a place in the queue.
+    queue.callbacks(core, fence, callbacks);
     queue
+}
+
+impl CapturedQueue {
+    fn callbacks(&mut self, core: &Core, fence: &ActorRouteFence, count: u64) {
+        for _ in 0..count {
+            if let Ok(record) = freeze::freeze_disconnect(core, fence) {
+                self.work.push(QueuedWork::Record(Box::new(record)));
+            }
+        }
+    }
 }

@@ -20,7 +20,6 @@ use spotlane_relocation::source::{
     SourcePoint, SourceStage, SubmitOutcome,
 };
 use spotlane_relocation::unit::{MovePlan, PendingRequest};
-use spotlane_session::BindingIdentity;
 use spotlane_types::generation::NodeGeneration;
 use spotlane_types::id::NodeRid;
 use spotlane_types::kind::RelocationPolicyKind;
@@ -139,7 +138,8 @@ pub(super) fn start(
         actor_id: live.unit.id().clone(),
         object_generation: tenure.object_generation,
     };
-    let driver = Driver {
+    // Boxed: of a move that is over it stays for as long as Message Follow does, and a task would keep it twice.
+    let driver = Box::new(Driver {
         machine: Source::new(core.moves.settings),
         events: VecDeque::from([SourceEvent::MoveRequested(plan.clone())]),
         outbox: Outbox::default(),
@@ -152,7 +152,6 @@ pub(super) fn start(
         timers: Vec::new(),
         left_out: Vec::new(),
         looked: false,
-        carried: None,
         left: None,
         fence: freeze::fence(core, &actor, &tenure),
         began: core.clock.elapsed(),
@@ -166,7 +165,7 @@ pub(super) fn start(
         live,
         unit,
         plan,
-    };
+    });
     emit::started(core.identity.mesh.as_str(), driver.policy());
     core.tasks.spawn(driver.run());
     result
@@ -197,8 +196,6 @@ struct Driver {
     left_out: Vec<usize>,
     /// Whether the directory was read for a sender that it did not show; once for each move.
     looked: bool,
-    /// The binding that was captured with the object (RL-357).
-    carried: Option<BindingIdentity>,
     /// The instance, from the boundary to the clean-up.
     left: Option<Cell>,
     /// The tenure that ends, as messages were addressed.
@@ -227,7 +224,7 @@ impl Driver {
         Monotonic::from_origin(self.core.clock.elapsed())
     }
 
-    async fn run(mut self) {
+    async fn run(mut self: Box<Self>) {
         let mut effects = Vec::new();
         loop {
             while let Some(event) = self.events.pop_front() {
@@ -255,7 +252,7 @@ impl Driver {
                         self.sent(sent);
                     }
                 }
-                Some(Input::Arrived(message)) => self.arrived(message).await,
+                Some(Input::Arrived(message)) => Box::pin(self.arrived(message)).await,
                 None => {
                     self.machine.on_deadline(self.now(), &mut effects);
                     self.carry_out(&mut effects).await;
@@ -299,13 +296,13 @@ impl Driver {
             SourceEffect::RequestSeal => self.request_seal(),
             SourceEffect::WithdrawSeal => self.withdraw_seal(),
             SourceEffect::Capture(order) => {
-                let captured = self.capture(&order).await;
+                let captured = Box::pin(self.capture(&order)).await;
                 self.events
                     .push_back(SourceEvent::Captured(captured.map(Box::new)));
             }
             SourceEffect::Send { connection, record } => self.send(connection, *record),
             SourceEffect::AwaitChunk { charge } => self.want_chunk(charge),
-            SourceEffect::DrainHold => self.cross_the_boundary().await,
+            SourceEffect::DrainHold => Box::pin(self.cross_the_boundary()).await,
             SourceEffect::SubmitCutover { connection, record } => {
                 self.put(connection, *record, What::Cutover);
             }
@@ -429,10 +426,10 @@ impl Driver {
         let Some(guard) = self.guard.as_mut() else {
             return Err(CaptureFailure::Adapter);
         };
-        let carried = self.live.unit.session.carry(self.plan.identity.relocation);
-        self.live.unit.session.captured(&self.core);
-        let (identity, carried) = carried.unzip();
-        self.carried = identity;
+        let relocation = self.plan.identity.relocation;
+        let session = &self.live.unit.session;
+        let carried = session.capture(&self.core, relocation);
+        let callbacks = session.captured_callbacks();
         let carried = carried.map(|record| QueuedWork::Record(Box::new(record)));
         let join = match &self.join {
             // RL-360: right behind the record of the binding.
@@ -443,11 +440,11 @@ impl Driver {
             }
             None => None,
         };
-        let mut queue = captured_queue(&self.core, &self.fence, guard);
+        let mut queue = captured_queue(&self.core, &self.fence, guard, callbacks);
         if !queue.left_out.is_empty() && !std::mem::replace(&mut self.looked, true) {
             // A sender that has joined since the last look at the directory.
             look(&self.core).await;
-            queue = captured_queue(&self.core, &self.fence, guard);
+            queue = captured_queue(&self.core, &self.fence, guard, callbacks);
         }
         self.left_out = queue.left_out;
         let queue = carried.into_iter().chain(join).chain(queue.work).collect();
@@ -541,6 +538,8 @@ impl Driver {
             other => (other, ()),
         });
         placement::went();
+        // SB-65: the session has left since the capture; what came with the Actor ends at the target.
+        let mut left = self.live.unit.session.cross();
         let (held, cell) = handoff.moved();
         self.left = cell;
         for saved in held {
@@ -549,29 +548,31 @@ impl Driver {
                     item: Work::Message(message),
                     ..
                 } => self.arrived(message).await,
-                // SB-65: the session has left since; what came with the Actor ends at the target.
+                // The place of a callback among the messages.
                 Saved::Item {
-                    item: Work::Disconnected(binding),
+                    item: Work::Disconnected(_),
                     ..
-                } => {
-                    let carried = self.carried.as_ref();
-                    if binding.is_some_and(|it| carried.is_some_and(|carried| *carried != *it)) {
-                        // Its place in a full queue came after the capture, and another session had been bound by then. The
-                        // record names no binding (WR-30), so it would end that one.
-                        tracing::debug!(target: "spotlane::runtime::relocation", "a disconnect callback did not move");
-                        continue;
-                    }
-                    if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
-                        self.events
-                            .push_back(SourceEvent::Arrived(Box::new(record)));
-                    }
+                } if left > 0 => {
+                    left -= 1;
+                    self.session_left();
                 }
                 _ => {}
             }
         }
+        for _ in 0..left {
+            self.session_left();
+        }
         self.events.push_back(SourceEvent::HoldDrained);
         let tenure = self.fence.expected_authority_owner_generation;
         self.core.moves.tenure_ended(&id, tenure);
+    }
+
+    /// A session that left past S0: its callback is on its way with the object.
+    fn session_left(&mut self) {
+        if let Ok(record) = freeze::freeze_disconnect(&self.core, &self.fence) {
+            let arrived = SourceEvent::Arrived(Box::new(record));
+            self.events.push_back(arrived);
+        }
     }
 
     /// A message past S0: on its way with the object.
@@ -642,6 +643,8 @@ impl Driver {
 
     fn clean_up(&mut self) {
         self.live.unit.cancel_timers();
+        // Nobody ends or moves it from here any more, and the driver stays for as long as Message Follow does.
+        self.live.forget_row();
         let left = self.left.take();
         let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(left)));
         if dropped.is_err() {

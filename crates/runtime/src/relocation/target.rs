@@ -31,7 +31,7 @@ use super::receive::{Attempt, Event, TargetInput, TargetUnit};
 use super::replies::{MoveContext, Place};
 use super::{book, emit, freeze, rows};
 use crate::actor::ActorRef;
-use crate::cell::{Cell, Work};
+use crate::cell::{Cell, Leave, Work};
 use crate::core::{Core, actor_key};
 use crate::entry;
 use crate::error::Error;
@@ -667,12 +667,12 @@ fn push(
         // SB-65: in the order in which it was accepted. Its binding is not the one that came along: a binding whose end was
         // in the queue is not carried (RL-357), and the Actor may have been bound again since.
         BacklogItem::Saved(entry) if is_disconnected(&entry.record) => {
-            backlog.push_saved(Fifo::Application, Work::Disconnected(None), 0);
+            backlog.push_saved(Fifo::Application, Work::Disconnected(Leave::Came), 0);
         }
         // What came since the capture is the end of the binding that was captured: nobody else could be bound.
         BacklogItem::Relay(record) if is_disconnected(&record) => {
             live.unit.session.left_on_the_way();
-            backlog.push_relay(Work::Disconnected(None), 0);
+            backlog.push_relay(Work::Disconnected(Leave::Came), 0);
         }
         BacklogItem::Saved(entry) => {
             context.seen(entry.order);

@@ -26,13 +26,14 @@ use spotlane_wire::command::session::BoundSessionBind;
 use spotlane_wire::frozen::FrozenRecord;
 use spotlane_wire::reference::{ActorRef as WireActorRef, ActorRouteFence, BindingTransition};
 
-use crate::cell::Work;
+use crate::cell::{Leave, Work};
 use crate::core::Core;
 use crate::error::Error;
 use crate::inbound::{redispatch, send_reply};
 use crate::message::{ReplyTo, application_name};
 use crate::payload::IntoPayload;
-use crate::session::{bindings, follow, to_node};
+use crate::session::callbacks::Callbacks;
+use crate::session::{SessionCounts, bindings, follow, to_node};
 use crate::slots::{Live, Slot, Unit};
 
 /// What an Actor's owner knows of the session that is bound to it (SB-12).
@@ -47,6 +48,7 @@ struct State {
     waiting: HashMap<Correlation, BindReply>,
     /// The binding that came with the Actor (RL-357).
     carried: Option<CarriedBinding>,
+    callbacks: Callbacks,
 }
 
 /// Where the answer to a bind or tombstone goes.
@@ -74,6 +76,7 @@ impl ActorSession {
                 machine: ActorBinding::new(tenure_of(id, tenure)),
                 waiting: HashMap::new(),
                 carried: None,
+                callbacks: Callbacks::default(),
             }),
         }
     }
@@ -98,26 +101,39 @@ impl ActorSession {
         carried.as_ref().map(to_moved).into_iter().collect()
     }
 
-    /// The record that carries the binding in front of the Actor's saved work (RL-357).
-    pub(crate) fn carry(
+    /// The Actor is captured: gives the record that carries its binding in front of the saved work (RL-357). A session that
+    /// leaves from now on joins the hold (SB-65), in one step with this: what is carried has not left.
+    pub(crate) fn capture(
         &self,
+        core: &Arc<Core>,
         relocation: RelocationId,
-    ) -> Option<(BindingIdentity, FrozenRecord)> {
-        let state = self.lock();
-        state
-            .machine
-            .identity()
-            .zip(state.machine.carry(relocation))
+    ) -> Option<FrozenRecord> {
+        let mut state = self.lock();
+        let carried = state.machine.carry(relocation);
+        state.callbacks.capture();
+        self.on_locked(core, state, ActorEvent::MoveCaptured);
+        carried
     }
 
-    /// The Actor was captured: a session that leaves from now on joins the hold (SB-65).
-    pub(crate) fn captured(&self, core: &Arc<Core>) {
-        self.on(core, ActorEvent::MoveCaptured);
+    /// How many disconnect callbacks travel as saved work.
+    pub(crate) fn captured_callbacks(&self) -> u64 {
+        self.lock().callbacks.captured()
     }
 
-    /// The disconnect callback of a binding has ended.
-    pub(crate) fn disconnected(&self, core: &Arc<Core>, binding: BindingIdentity) {
-        self.on(core, ActorEvent::DisconnectedEnded(binding));
+    /// The Actor crosses the boundary: gives how many disconnect callbacks joined its hold. What comes from now on is given
+    /// back by [`Self::bind`].
+    pub(crate) fn cross(&self) -> u64 {
+        self.lock().callbacks.cross()
+    }
+
+    /// A turn for a disconnect callback has begun: gives the guard of the one to run, if any waits.
+    pub(crate) fn callback(&self, core: &Arc<Core>, live: Arc<Unit>) -> Option<CallbackEnd> {
+        let callback = self.lock().callbacks.turn_begins()?;
+        Some(CallbackEnd {
+            core: Arc::clone(core),
+            unit: live,
+            binding: callback.binding,
+        })
     }
 
     /// The session left while the Actor was on its way here; its callback is yet to run.
@@ -139,8 +155,14 @@ impl ActorSession {
         let moved_on = !live.is_in(&core.slots);
         let carried = carried.filter(|it| moved_on || current.as_ref() == Some(&it.identity()));
         let Some(carried) = carried else {
-            // The binding has ended, and the callback is yet to run. A lane that has ended takes its callbacks with it.
-            drop(live.lane.enqueue_lifecycle(Work::Disconnected(None)));
+            // The binding has ended, and the callback is yet to run.
+            let mut state = self.lock();
+            state.callbacks.accept_ended();
+            let wants_turn = state.callbacks.wants_turn();
+            drop(state);
+            if wants_turn {
+                self.bring_turn(core, live);
+            }
             return;
         };
         let SessionIdentity { owner, session_rid } = carried.session().clone();
@@ -165,10 +187,13 @@ impl ActorSession {
         self.on(core, ActorEvent::OwnerGone(owner));
     }
 
-    /// Whether a session is bound, and how many requests wait for an answer.
-    pub(super) fn counts(&self) -> (bool, usize) {
+    /// Adds what is kept for sessions here.
+    pub(super) fn count(&self, counts: &mut SessionCounts) {
         let state = self.lock();
-        (state.machine.session().is_some(), state.waiting.len())
+        let bound = usize::from(state.machine.session().is_some());
+        counts.bound_actors = counts.bound_actors.saturating_add(bound);
+        counts.waiting = counts.waiting.saturating_add(state.waiting.len());
+        counts.callbacks = counts.callbacks.saturating_add(state.callbacks.len());
     }
 
     /// The move did not happen.
@@ -211,28 +236,37 @@ impl ActorSession {
         self.lock().machine.tenure().fence()
     }
 
+    /// Takes command 38, or gives it back when the Actor has left meanwhile.
     pub(super) fn bind(
         &self,
         core: &Arc<Core>,
         from: SessionOwner,
         bind: BoundSessionBind,
         reply: BindReply,
-    ) {
+    ) -> Result<(), Box<(SessionOwner, BoundSessionBind, BindReply)>> {
+        let mut state = self.lock();
+        if state.callbacks.is_gone() {
+            return Err(Box::new((from, bind, reply)));
+        }
         // Requests of several nodes may have one number, so the machine gets one of this host.
         let correlation = core.ids.correlation();
         let request = Box::new(BoundSessionBind {
             correlation,
             ..bind
         });
-        self.lock().waiting.insert(correlation, reply);
-        self.on(core, ActorEvent::Bind { from, request });
+        state.waiting.insert(correlation, reply);
+        self.on_locked(core, state, ActorEvent::Bind { from, request });
+        Ok(())
     }
 
     fn on(&self, core: &Arc<Core>, event: ActorEvent) {
+        self.on_locked(core, self.lock(), event);
+    }
+
+    fn on_locked(&self, core: &Arc<Core>, mut state: MutexGuard<'_, State>, event: ActorEvent) {
         let now = Monotonic::from_origin(core.clock.elapsed());
         let mut out = Vec::new();
         let mut answers = Vec::new();
-        let mut state = self.lock();
         let before = state.name_of_binding();
         state.machine.on_event(now, event, &mut out);
         let ended = before.filter(|name| state.name_of_binding().as_ref() != Some(name));
@@ -247,6 +281,7 @@ impl ActorSession {
                 answers.push((reply.unwrap_or(BindReply::Nobody), fence));
             }
         }
+        let wants_turn = state.accept_callbacks(&out);
         drop(state);
         // RL-358: a move does not wait for the seal of a binding that has ended.
         if let Some(name) = ended
@@ -259,50 +294,108 @@ impl ActorSession {
             answer(core, reply, result);
         }
         for effect in out {
-            match effect {
-                ActorEffect::SendReplaced { to, replaced } => {
-                    to_node(core, &to.node_rid, Record::from(*replaced));
-                }
-                ActorEffect::RunDisconnected(identity)
-                | ActorEffect::HoldDisconnected(identity) => {
-                    self.run_disconnected(core, identity);
-                }
-                // The coordinator of a move seals by itself (RL-125).
-                _ => {}
+            // Callbacks are accepted already, and the coordinator of a move seals by itself (RL-125).
+            if let ActorEffect::SendReplaced { to, replaced } = effect {
+                to_node(core, &to.node_rid, Record::from(*replaced));
             }
+        }
+        if wants_turn {
+            self.turn(core);
         }
     }
 }
 
 impl ActorSession {
-    /// EX-29: the callback is lifecycle work of the Actor's queue, and joins its hold while it is sealed (SB-65).
-    fn run_disconnected(&self, core: &Arc<Core>, binding: BindingIdentity) {
+    /// EX-29: a disconnect callback is lifecycle work of the Actor's queue, and joins its hold while it is sealed (SB-65).
+    fn turn(&self, core: &Arc<Core>) {
         let id = self.lock().machine.tenure().actor.actor_id.clone();
         let live = core.slots.live(&id);
-        let Some(live) = live.filter(|live| std::ptr::eq(&raw const live.unit.session, self))
-        else {
-            return self.disconnected(core, binding);
-        };
-        let work = Work::Disconnected(Some(Box::new(binding.clone())));
-        let Err(refused) = live.lane.enqueue_lifecycle(work) else {
+        match live.filter(|live| std::ptr::eq(&raw const live.unit.session, self)) {
+            Some(live) => self.bring_turn(core, &live),
+            None => self.no_turn(core),
+        }
+    }
+
+    /// Brings a turn into the lane. All callbacks of an Actor share it, so that one task at most waits for room.
+    fn bring_turn(&self, core: &Arc<Core>, live: &Arc<Live>) {
+        let Err(refused) = live.lane.enqueue_lifecycle(Work::Disconnected(Leave::Next)) else {
             return;
         };
         let (reason, work) = (refused.reason().clone(), refused.into_item());
         if reason.is_full() {
-            let task = Arc::clone(core);
+            let (task, live) = (Arc::clone(core), Arc::clone(live));
             core.tasks.spawn(async move {
-                if live.lane.submit_lifecycle(work).await.is_err() {
-                    live.unit.session.disconnected(&task, binding);
+                if let Err(refused) = live.lane.submit_lifecycle(work).await {
+                    live.unit
+                        .session
+                        .hold_turn(&task, &live, refused.into_item());
                 }
             });
-        } else if live.lane.enqueue_with_payload_bytes(work, 0).is_err() {
-            // The Actor ends, and its callbacks with it (EX-306).
-            self.disconnected(core, binding);
+        } else {
+            self.hold_turn(core, live, work);
+        }
+    }
+
+    /// SB-65: a lane that is sealed for a move takes it among what it holds.
+    fn hold_turn(&self, core: &Arc<Core>, live: &Live, work: Work) {
+        if live.lane.enqueue_with_payload_bytes(work, 0).is_err() {
+            self.no_turn(core);
+        }
+    }
+
+    /// The Actor ends, and its callbacks with it (EX-306). One that has left has taken them along.
+    fn no_turn(&self, core: &Arc<Core>) {
+        let ended = self.lock().callbacks.end();
+        if let Some(binding) = ended {
+            self.on(core, ActorEvent::DisconnectedEnded(binding));
+        }
+    }
+}
+
+/// Says that a disconnect callback has ended, in whichever way (SB-62), and lets the next one follow.
+pub(crate) struct CallbackEnd {
+    core: Arc<Core>,
+    unit: Arc<Unit>,
+    /// The binding that ends with it.
+    binding: Option<BindingIdentity>,
+}
+
+impl Drop for CallbackEnd {
+    fn drop(&mut self) {
+        let session = &self.unit.session;
+        if let Some(binding) = self.binding.take() {
+            session.on(&self.core, ActorEvent::DisconnectedEnded(binding));
+        }
+        let wants_turn = session.lock().callbacks.wants_turn();
+        if wants_turn {
+            session.turn(&self.core);
         }
     }
 }
 
 impl State {
+    /// Takes the callbacks that the machine asks for; `true` when the lane needs a turn for them.
+    fn accept_callbacks(&mut self, effects: &[ActorEffect]) -> bool {
+        let mut wants_turn = false;
+        for effect in effects {
+            match effect {
+                ActorEffect::RunDisconnected(binding) => {
+                    self.callbacks.accept(binding.clone());
+                    wants_turn |= self.callbacks.wants_turn();
+                }
+                // SB-65: with a place of its own among what the Actor holds. One that has left has a target that sees for
+                // itself whether the session owner lives.
+                ActorEffect::HoldDisconnected(binding) if !self.callbacks.is_gone() => {
+                    self.callbacks.accept(binding.clone());
+                    self.callbacks.add_turn();
+                    wants_turn = true;
+                }
+                _ => {}
+            }
+        }
+        wants_turn
+    }
+
     fn name_of_binding(&self) -> Option<BindingName> {
         let session = self.machine.session()?;
         Some(BindingName {
@@ -329,7 +422,13 @@ pub(super) fn bind(
 ) {
     let id = &bind.actor.actor.actor_id;
     match (core.slots.get(id), &bind.binding) {
-        (Some(Slot::Live(live)), _) => live.unit.session.bind(core, from, bind, reply),
+        (Some(Slot::Live(live)), _) => {
+            if let Err(late) = live.unit.session.bind(core, from, bind, reply) {
+                // What stands in the Actor's place by now is another thing.
+                let (from, bound, reply) = *late;
+                self::bind(core, from, bound, reply, hops);
+            }
+        }
         // SB-72
         (Some(Slot::Arriving(_) | Slot::Leaving(_)), BindingTransition::Active { .. }) => {
             answer(core, reply, Err(BindRefusal::Sealed));

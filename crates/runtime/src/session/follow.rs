@@ -187,7 +187,10 @@ pub(crate) fn take_here(
         binding: transition(&name, generation),
     };
     let reply = BindReply::Message { reply, name };
-    unit.session.bind(core, session.owner, bind, reply);
+    if let Err(late) = unit.session.bind(core, session.owner, bind, reply) {
+        let (from, bind, reply) = *late;
+        actor::bind(core, from, bind, reply, HopCount::MIN);
+    }
 }
 
 fn transition(name: &PacketName, generation: BindingGeneration) -> BindingTransition {

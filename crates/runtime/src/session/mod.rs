@@ -3,6 +3,7 @@
 //! * [`SessionStream`](crate::SessionStream) listens for clients (`stream`);
 //! * `bindings` is the session owner's half: it sends what an aggregate decides, and takes the answers;
 //! * `actor` is the half of an Actor's owner: who is bound, and what is refused;
+//! * `callbacks` is what waits for an Actor to be told that its session has left;
 //! * `relay` takes packets to Actors, and `line` keeps them in order while a queue is full;
 //! * `numbers` says which session a binding belongs to;
 //! * `follow` sends binds and notices after an Actor that has moved on;
@@ -11,6 +12,7 @@
 
 mod actor;
 mod bindings;
+mod callbacks;
 mod follow;
 mod gone;
 mod line;
@@ -23,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use spotlane_stream::{SessionActors, SessionIds, StreamServer};
+use spotlane_stream::{SessionActors, SessionIds, StreamServer, actors_of};
 use spotlane_types::generation::{AuthorityOwnerGeneration, BindingGeneration};
 use spotlane_types::id::{ActorId, NodeRid, SessionRid};
 use spotlane_wire::Record;
@@ -77,6 +79,8 @@ pub struct SessionCounts {
     pub bound_actors: usize,
     /// Binds and notices whose answer waits for an Actor that lives here.
     pub waiting: usize,
+    /// Disconnect callbacks of Actors that live here which have not begun.
+    pub callbacks: u64,
 }
 
 impl Sessions {
@@ -130,9 +134,7 @@ impl Sessions {
             ..SessionCounts::default()
         };
         for live in core.slots.all_live() {
-            let (bound, waiting) = live.unit.session.counts();
-            counts.bound_actors = counts.bound_actors.saturating_add(usize::from(bound));
-            counts.waiting = counts.waiting.saturating_add(waiting);
+            live.unit.session.count(&mut counts);
         }
         counts
     }
@@ -145,7 +147,7 @@ impl Sessions {
         let servers = self.servers();
         let session = servers.iter().find_map(|server| server.session(session));
         drop(servers);
-        session?.actors().cloned()
+        actors_of(&session?).cloned()
     }
 
     /// The session that a binding number belongs to.
@@ -158,7 +160,7 @@ impl Sessions {
     pub(crate) fn admit_for(&self, left: Duration) {
         let servers = self.servers().clone();
         for session in servers.iter().flat_map(|server| server.sessions()) {
-            if let Some(actors) = session.actors() {
+            if let Some(actors) = actors_of(&session) {
                 actors.admit_for(left);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spotlane_session::{ActorRoute, BindError, FailureKind};
 use spotlane_stream::{
     Endpoint, Execution, Session, SessionActor, SessionFactory, StartError, StreamServer,
-    StreamSettings, StreamStats,
+    StreamSettings, StreamStats, actors_of,
 };
 use spotlane_wire::reference::ActorRef as WireActorRef;
 
@@ -78,8 +78,7 @@ impl Host {
     /// Dropped, a bind that was begun is taken back (SB-27).
     pub async fn bind(&self, session: &Session, actor: &ActorRef) -> Result<SessionActor, Error> {
         let core = self.core();
-        let actors = session
-            .actors()
+        let actors = actors_of(session)
             .ok_or_else(|| Error::invalid("the session has no actor dispatch"))?;
         let deadline = core.deadline(core.settings.all.default_request_timeout);
         // The own slots and the route cache know it as a rule; the store is read once otherwise.

@@ -207,7 +207,8 @@ impl SessionHandler for Gate {
         if packet.name() == "login-there" {
             let there = self.remembered.lock().unwrap().clone();
             let (actor, route) = there.ok_or_else(HandlerFailure::internal)?;
-            let actors = session.actors().ok_or_else(HandlerFailure::internal)?;
+            let actors = spotlane_stream::actors_of(session);
+            let actors = actors.ok_or_else(HandlerFailure::internal)?;
             let bound = actors.bind(actor, route).await;
             let bound = bound.map_err(|error| {
                 let kind = format!("{:?}", error.kind());
@@ -221,10 +222,18 @@ impl SessionHandler for Gate {
             return Err(HandlerFailure::new("InvalidOperation", "log in first"));
         };
         let failed = |error: String| HandlerFailure::new("Unavailable", error);
+        if packet.name() == "snapshot" {
+            let node = actor.node().ok_or_else(HandlerFailure::internal)?;
+            let node = String::from_utf8_lossy(node.as_bytes()).into_owned();
+            let reference = actor.actor_ref();
+            let (id, generation) = (&reference.actor_id, reference.object_generation.get());
+            let text = format!("{id} {generation} on {node}");
+            packet.reply(spotlane::session::Payload::json(text)).await?;
+            return Ok(());
+        }
         if packet.name() == "remember" {
-            let route = actor
-                .route()
-                .map(|route| (actor.actor_ref().clone(), route));
+            let route = spotlane_stream::route_of(actor);
+            let route = route.map(|route| (actor.actor_ref().clone(), route));
             *self.remembered.lock().unwrap() = route;
             packet.reply(spotlane::session::Payload::json("{}")).await?;
             return Ok(());
@@ -429,6 +438,12 @@ impl Client {
             extras: Extras::default(),
         };
         self.carried(&to_bytes(&frame).unwrap())
+    }
+
+    /// Sends a one-way packet.
+    pub(crate) async fn write_one_way(&mut self, name: &str, payload: &str) {
+        let packet = self.one_way(name, payload);
+        self.socket.write_all(&packet).await.unwrap();
     }
 
     /// Sends up to `most` one-way packets, each with its number in front of `text`, until nobody takes any more. Gives how many

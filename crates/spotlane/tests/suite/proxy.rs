@@ -8,12 +8,14 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::tap::Tap;
+
 /// Read in one piece; how exact a place on the wire is.
 const PIECE: usize = 4096;
 
 /// Steers what goes from one host to the other, over all connections between them.
 #[derive(Clone)]
-pub(crate) struct Wire(Arc<watch::Sender<State>>);
+pub(crate) struct Wire(Arc<watch::Sender<State>>, Option<Tap>);
 
 #[derive(Clone, Copy)]
 struct State {
@@ -29,13 +31,19 @@ struct State {
 
 impl Wire {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(State {
+        let state = watch::Sender::new(State {
             passed: 0,
             stop_at: u64::MAX,
             cut_at: u64::MAX,
             cuts: 0,
             broken: false,
-        })))
+        });
+        Self(Arc::new(state), None)
+    }
+
+    /// As [`Self::new`], and somebody hears all of it.
+    pub(crate) fn heard_by(tap: &Tap) -> Self {
+        Self(Self::new().0, Some(tap.clone()))
     }
 
     /// Lets so many bytes more through, and then none.
@@ -163,14 +171,27 @@ async fn connection(front: TcpStream, back: TcpStream, wire: Wire, way: Way) {
     let (from_front, to_front) = front.into_split();
     let (from_back, to_back) = back.into_split();
     let steered = |here| (way == here).then(|| wire.clone());
+    let heard = wire.1.as_ref().map(|tap| (tap, tap.connection()));
+    let ear = |here| {
+        move |bytes: &[u8]| {
+            if let Some((tap, connection)) = heard {
+                tap.hears(connection, here, bytes);
+            }
+        }
+    };
     tokio::select! {
-        () = pump(from_front, to_back, steered(Way::In)) => {}
-        () = pump(from_back, to_front, steered(Way::Out)) => {}
+        () = pump(from_front, to_back, steered(Way::In), ear(Way::In)) => {}
+        () = pump(from_back, to_front, steered(Way::Out), ear(Way::Out)) => {}
         _ = state.wait_for(|state| state.cuts > cuts) => {}
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Option<Wire>) {
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    wire: Option<Wire>,
+    hears: impl Fn(&[u8]),
+) {
     let mut buffer = [0; PIECE];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         if let Some(wire) = &wire
@@ -178,6 +199,7 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Option<Wire
         {
             return;
         }
+        hears(&buffer[..read]);
         if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }

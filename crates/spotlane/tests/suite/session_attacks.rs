@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spotlane::prelude::*;
 use spotlane::session::{CloseReason, SessionStream};
+use spotlane_stream_proto::Frame;
 use tokio::io::AsyncWriteExt;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::hostile::PATIENCE;
 use crate::players::{Client, Game, gate_on, tell, trio, until};
@@ -36,6 +37,8 @@ impl Field {
                         if from.relocate("p", to.node_id()).await.is_ok() {
                             moves += 1;
                         }
+                        // A move that fails at once would never let a test end that has failed.
+                        tokio::task::yield_now().await;
                     }
                 }
                 moves
@@ -265,4 +268,63 @@ async fn a_client_that_stops_reading_is_cut_off_over_tcp() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_stops_reading_is_cut_off_over_websocket() {
     stops_reading("ws").await;
+}
+
+/// How many want one Actor at a time.
+const WANT_IT: usize = 500;
+
+/// Asks for the Actor until it is bound, or its connection ends.
+async fn wants_it(client: &mut Client) -> bool {
+    loop {
+        client.try_send("login", "p").await;
+        loop {
+            match client.frame().await {
+                Some(Frame::Response { .. }) => return true,
+                // On its way, or a later bind was there before.
+                Some(Frame::Error { .. }) => break,
+                Some(_) => {}
+                None => return false,
+            }
+        }
+    }
+}
+
+/// SB-2, SB-50, SB-51, SB-54, ST-157: five hundred connections bind one Actor while it moves. One has it in the end, and
+/// nobody else is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_connections_bind_one_actor_that_moves() {
+    let field = Field::set("tcp").await;
+    let mut all = Vec::new();
+    for _ in 0..WANT_IT {
+        all.push(Client::connect(&field.stream).await);
+    }
+    let mut bound = 0;
+    let mut tasks = JoinSet::new();
+    for mut client in all {
+        tasks.spawn(async move {
+            let got_it = tokio::time::timeout(4 * PATIENCE, wants_it(&mut client)).await;
+            (got_it.expect("in time"), client)
+        });
+    }
+    let mut rest = Vec::new();
+    while let Some(ended) = tasks.join_next().await {
+        let (got_it, client) = ended.unwrap();
+        bound += usize::from(got_it);
+        rest.push(client);
+    }
+    assert!(bound > 0, "nobody got it");
+    // Another one takes it, and all that had it are closed.
+    let mut last = field.login("p").await;
+    last.ask("note", "mine").await.unwrap();
+    let open = u64::try_from(WANT_IT - bound + 1).unwrap();
+    until(|| field.stream.stats().active() <= open).await;
+    drop(rest);
+    until(|| field.stream.stats().active() == 1).await;
+    assert!(last.ask("note", "x").await.unwrap().ends_with("mine,x"));
+    drop(last);
+    // Whoever was replaced has not left; a session that a move took too long for has, and was told of once.
+    let told = || usize::try_from(field.game.left.load(Ordering::SeqCst)).unwrap();
+    until(|| told() > 0).await;
+    assert!(told() <= bound + 1, "{} of {bound}", told());
+    field.ends().await;
 }

@@ -1,9 +1,11 @@
 //! The end of a binding: who is told of it, how often, and where.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use spotlane::prelude::*;
+use spotlane::session::{SessionCounts, SessionStream};
 
 use crate::app::{Stores, settings};
 use crate::players::{
@@ -39,6 +41,27 @@ async fn t_bnd_16_a_callback_that_fails_stops_nobody_and_ends_its_binding() {
         assert_eq!(again.ask("logout", "").await.unwrap(), "{}");
     }
     game.left(4).await;
+}
+
+/// SB-57, SB-60, EX-309: one connection with Actors on two hosts, one of whose callbacks fails. T-BND-16
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_16_one_connection_with_two_actors_tells_each_once() {
+    let ([a, b, g], game) = trio(&["p", "q"]).await;
+    a.relocate("q", b.node_id()).await.unwrap();
+    let stream = gate(&g).await;
+    for round in 1..=4 {
+        let mut client = Client::login(&stream, "p").await;
+        client.ask_until_open("login", "q").await;
+        game.panics.store(round % 2 == 0, Ordering::SeqCst);
+        drop(client);
+        game.left(2 * round).await;
+        let hosts = [&a, &b, &g];
+        until(|| hosts.map(Host::session_counts) == [SessionCounts::default(); 3]).await;
+    }
+    for id in ["p", "q"] {
+        let mut again = Client::login(&stream, id).await;
+        assert_eq!(again.ask("count", "").await.unwrap(), "4", "{id}");
+    }
 }
 
 /// SB-62, SB-64: an explicit notice and the end of the connection, in one moment
@@ -183,4 +206,96 @@ async fn a_callback_that_moves_with_its_actor_ends_no_later_binding() {
     tell(&b, "p", "still here").await.unwrap();
     assert_eq!(second.pushed().await.1, "still here");
     assert_eq!(second.ask("note", "x").await.unwrap(), "left,x");
+}
+
+/// Clients that come and go while `p` hangs.
+const HANGING: u64 = 1_000;
+
+/// Binds `p` and leaves again, so many times in a row, while its handler hangs. No login waits for a callback.
+async fn come_and_go(owner: &Host, stream: &SessionStream, game: &Game) {
+    let mut first = Client::login(stream, "p").await;
+    first.send("wait", "").await;
+    game.began.notified().await;
+    drop(first);
+    until(|| owner.session_counts().callbacks == 1).await;
+    for number in 2..=HANGING {
+        drop(Client::login(stream, "p").await);
+        until(|| owner.session_counts().callbacks == number).await;
+    }
+    assert_eq!(game.left.load(Ordering::SeqCst), 0);
+}
+
+/// SB-50, SB-62, EX-309: whoever has left an Actor that hangs costs it a number and no task, and each is told of, once
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_sessions_leave_an_actor_that_hangs() {
+    let (a, g, game) = pair().await;
+    let stream = gate(&g).await;
+    come_and_go(&a, &stream, &game).await;
+    // One notice waits for its answer: the others were answered by the binds that came behind them.
+    assert_eq!(a.session_counts().waiting, 1);
+    game.go_on.notify_one();
+    game.left(HANGING).await;
+    until(|| a.session_counts() == SessionCounts::default()).await;
+    let mut last = Client::login(&stream, "p").await;
+    assert_eq!(last.ask("count", "").await.unwrap(), HANGING.to_string());
+    game.left(HANGING).await;
+}
+
+/// SB-57, SB-65, WR-30, RL-357: they move with their Actor, all of them, and say nothing of the session that is bound by then
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_callbacks_move_with_an_actor_that_is_bound_again() {
+    let ([a, b, g], game) = trio(&["p"]).await;
+    let stream = gate(&g).await;
+    come_and_go(&a, &stream, &game).await;
+    let mut bound = Client::login(&stream, "p").await;
+    let (mover, to) = (a.clone(), b.node_id().clone());
+    let moved = tokio::spawn(async move { mover.relocate("p", &to).await });
+    until(|| a.status().sealing == 1).await;
+    game.go_on.notify_one();
+    moved.await.unwrap().unwrap();
+    assert_eq!(bound.ask("place", "").await.unwrap(), "b");
+    game.left(HANGING).await;
+    tell(&b, "p", "still here").await.unwrap();
+    loop {
+        let (name, text) = bound.pushed().await;
+        // What the callbacks say reaches whoever is bound.
+        if name == "told" {
+            break assert_eq!(text, "still here");
+        }
+    }
+    drop(bound);
+    game.left(HANGING + 1).await;
+    let nothing = SessionCounts::default();
+    until(|| {
+        [&a, &b, &g]
+            .iter()
+            .all(|host| host.session_counts() == nothing)
+    })
+    .await;
+}
+
+/// EX-306, SB-63: an Actor that ends while it hangs takes its callbacks along, and keeps nobody waiting
+#[tokio::test(flavor = "multi_thread")]
+async fn callbacks_end_with_an_actor_that_is_destroyed() {
+    let (a, g, game) = pair().await;
+    let stream = gate(&g).await;
+    let mut first = Client::login(&stream, "p").await;
+    first.send("wait", "").await;
+    game.began.notified().await;
+    drop(first);
+    until(|| a.session_counts().callbacks == 1).await;
+    drop(Client::login(&stream, "p").await);
+    until(|| a.session_counts().callbacks == 2).await;
+    let found = a.actors().find("p").await.unwrap().unwrap();
+    let (actors, go_on) = (a.actors(), Arc::clone(&game.go_on));
+    let destroyed = tokio::spawn(async move { actors.destroy(&found).await });
+    go_on.notify_one();
+    assert!(destroyed.await.unwrap().unwrap());
+    until(|| {
+        [&a, &g]
+            .iter()
+            .all(|host| host.session_counts() == SessionCounts::default())
+    })
+    .await;
+    assert!(game.left.load(Ordering::SeqCst) <= 2);
 }

@@ -1,10 +1,15 @@
 //! What section 14 of the session seed asks for, on real hosts and real connections.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use spotlane::prelude::*;
+use spotlane::session::{HandlerFailure, Packet, Session, SessionHandler, StreamSettings};
 use spotlane_stream_proto::Frame;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::app::settings;
 use crate::players::{Client, Player, gate, pair, tell, until, wired_pair};
@@ -139,4 +144,117 @@ async fn t_bnd_15_a_late_reply_of_the_former_connection_is_not_applied_to_the_ne
         }
     }
     game.left(1).await;
+}
+
+/// SB-1: what carries bindings out is named by no path of the facade. What its types do not have stands in the examples of
+/// `spotlane::session`, which do not compile.
+#[test]
+fn the_public_surface_names_no_seam() {
+    let facade = include_str!("../../src/lib.rs");
+    let code = facade
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let module = code.split("pub mod session {").nth(1).expect("the module");
+    let module = module.split("\n}").next().expect("its end");
+    for name in ["Session,", "SessionActor,", "SessionHandler,", "Packet,"] {
+        assert!(module.contains(name), "{name}");
+    }
+    assert!(!module.contains('*'), "each name is chosen");
+    let seam = [
+        "ActorBindings",
+        "ActorRoute",
+        "ActorRouteFence",
+        "BindRequest",
+        "BindTicket",
+        "BindingToken",
+        "NoticeTicket",
+        "Record",
+        "RelayMessage",
+        "RelayTicket",
+        "SessionActors",
+        "SessionIds",
+        "StreamServer",
+        "actors_of",
+        "route_of",
+    ];
+    for name in seam {
+        let named = |line: &str| {
+            line.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .any(|word| word == name)
+        };
+        assert!(!module.lines().any(named), "{name}");
+    }
+}
+
+/// A handler whose replaced callback says when it began and ended, and may hang.
+struct Slow {
+    host: Host,
+    hangs: Arc<AtomicBool>,
+    began: Arc<Notify>,
+    at: Arc<Mutex<Option<Instant>>>,
+}
+
+impl SessionHandler for Slow {
+    async fn packet(&mut self, session: &Session, packet: Packet) -> Result<(), HandlerFailure> {
+        let found = self.host.actors().find("p").await;
+        let found = found.ok().flatten().ok_or_else(HandlerFailure::internal)?;
+        let bound = self.host.bind(session, &found).await;
+        bound.map_err(|error| HandlerFailure::new("Unavailable", error.to_string()))?;
+        packet.reply(spotlane::session::Payload::json("{}")).await?;
+        Ok(())
+    }
+
+    async fn replaced(
+        &mut self,
+        _: &Session,
+        _: &spotlane::id::ActorId,
+    ) -> Result<(), HandlerFailure> {
+        self.began.notify_one();
+        *self.at.lock().unwrap() = Some(Instant::now());
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+/// SB-50, SB-54, SB-55: the session before is closed 100 ms after its callback although nothing waits for its client, and when
+/// the callback does not end, at the callback timeout; the new one waits for neither. T-BND-11, T-BND-13
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_13_the_session_before_is_closed_after_its_callback_or_without_it() {
+    const TIMEOUT: Duration = Duration::from_millis(1_500);
+    let stores = crate::app::Stores::new();
+    let mut quick = settings();
+    quick.session_replacement_callback_timeout = TIMEOUT;
+    let game = crate::players::Game::default();
+    let g = crate::players::players("g", &stores, &game, quick).await;
+    g.actors().create::<Player>("p").await.unwrap();
+    let (hangs, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+    let at = Arc::new(Mutex::new(None));
+    let settings = StreamSettings::new("tcp://127.0.0.1:0".parse().unwrap());
+    let (host, hanging) = (g.clone(), Arc::clone(&hangs));
+    let (beginning, noted) = (Arc::clone(&began), Arc::clone(&at));
+    let stream = g.listen_for_sessions(settings, move |_| Slow {
+        host: host.clone(),
+        hangs: Arc::clone(&hanging),
+        began: Arc::clone(&beginning),
+        at: Arc::clone(&noted),
+    });
+    let stream = stream.await.unwrap();
+    let mut before = Client::login(&stream, "p").await;
+    for (hanging, least) in [(false, Duration::from_millis(100)), (true, TIMEOUT)] {
+        hangs.store(hanging, Ordering::SeqCst);
+        let mut next = Client::login(&stream, "p").await;
+        let told = tokio::time::timeout(crate::players::PATIENCE, began.notified()).await;
+        told.expect("the session before is told");
+        // The new one has the Actor while the callback of the other one runs, or its close is due.
+        tell(&g, "p", "mine").await.unwrap();
+        assert_eq!(next.pushed().await.1, "mine");
+        assert_eq!(before.frame().await, None, "nothing is sent to it");
+        let began = at.lock().unwrap().take().expect("it began");
+        assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+        before = next;
+    }
+    assert_eq!(game.left.load(Ordering::SeqCst), 0);
 }

@@ -19,7 +19,7 @@ use crate::players::{
     Client, Game, Notes, Player, gate, pair, player_host, players, tell, trio, trio_with,
     wired_pair,
 };
-use crate::two_hosts::connect;
+use crate::two_hosts::{acquainted, connect};
 
 /// A store that counts who asks for the rows of one Actor.
 #[derive(Clone)]
@@ -229,18 +229,37 @@ async fn t_bnd_03_without_a_follow_route_a_stale_location_is_unavailable() {
     let mut forgetful = settings();
     forgetful.message_follow_duration = Duration::ZERO;
     forgetful.route_cache_max_age = Duration::ZERO;
-    let ([a, b, g], _game) = trio_with(&["p"], forgetful.clone(), forgetful).await;
+    let (stores, game) = (Stores::new(), Game::default());
+    let a = players("a", &stores, &game, forgetful.clone()).await;
+    a.actors().create::<Player>("counted").await.unwrap();
+    let b = players("b", &stores, &game, forgetful.clone()).await;
+    let counting = Counting {
+        store: stores.location.clone(),
+        about: "counted",
+        asked: Arc::default(),
+    };
+    let g = Host::builder()
+        .mesh("test")
+        .node_id("g")
+        .location_store(counting.clone())
+        .relocation_store(stores.relocation.clone())
+        .actor(Policy::preserve(Notes), Player::default)
+        .settings(forgetful);
+    let g = g.start().await.unwrap();
+    acquainted(&[&a, &b, &g]).await;
     let stream = gate(&g).await;
-    let mut client = Client::login(&stream, "p").await;
+    let mut client = Client::login(&stream, "counted").await;
     client.ask("remember", "").await.unwrap();
     client.ask("logout", "").await.unwrap();
-    a.relocate("p", b.node_id()).await.unwrap();
+    a.relocate("counted", b.node_id()).await.unwrap();
+    let before = counting.asked.load(Ordering::SeqCst);
     // Until the former owner has seen the commit the Actor is on its way, which is as unavailable.
     for _ in 0..20 {
         let refused = client.ask("login-there", "").await.unwrap_err();
         assert!(refused.contains("Unavailable"), "{refused}");
     }
-    assert_eq!(client.ask("login", "p").await.unwrap(), "{}");
+    assert_eq!(counting.asked.load(Ordering::SeqCst), before, "no look-up");
+    client.ask_until_open("login", "counted").await;
     assert_eq!(client.ask("place", "").await.unwrap(), "b");
 }
 

@@ -60,6 +60,16 @@ async fn t_bnd_05_a_push_needs_a_bound_session() {
         .reply::<()>()
         .await;
     assert_eq!(told.unwrap_err().kind(), ErrorKind::InvalidOperation);
+    let kick = async || {
+        g.actor("p")
+            .request("kick", Payload::empty())
+            .reply::<()>()
+            .await
+    };
+    assert_eq!(
+        kick().await.unwrap_err().kind(),
+        ErrorKind::InvalidOperation
+    );
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     g.actor("p")
@@ -68,6 +78,8 @@ async fn t_bnd_05_a_push_needs_a_bound_session() {
         .await
         .unwrap();
     assert_eq!(client.pushed().await, ("told".to_owned(), "x".to_owned()));
+    kick().await.unwrap();
+    assert_eq!(client.frame().await, None);
 }
 
 /// SB-39
@@ -107,6 +119,7 @@ async fn t_bnd_18_a_lost_connection_ends_the_binding_and_not_the_actor() {
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
     client.ask("note", "kept").await.unwrap();
+    let before = g.actors().find("p").await.unwrap();
     drop(client);
     loop {
         let told = g
@@ -118,6 +131,8 @@ async fn t_bnd_18_a_lost_connection_ends_the_binding_and_not_the_actor() {
             break;
         }
     }
+    // The same incarnation, where it was.
+    assert_eq!(g.actors().find("p").await.unwrap(), before);
     let mut again = Client::connect(&stream).await;
     let refused = again.ask("note", "x").await.unwrap_err();
     assert!(
@@ -134,6 +149,9 @@ async fn t_ses_01_the_connection_stays_while_the_actor_moves() {
     let ([a, b, g], _game) = trio(&["p"]).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "p").await;
+    // What the binding says of the Actor: who it is, and where.
+    let snapshot = client.ask("snapshot", "").await.unwrap();
+    let who = snapshot.strip_suffix(" on a").unwrap().to_owned();
     let mut from = &a;
     for (round, to) in (0..).zip([&b, &a, &b]) {
         let first = client.next;
@@ -161,6 +179,8 @@ async fn t_ses_01_the_connection_stays_while_the_actor_moves() {
         from = to;
         let node = client.ask("place", "").await.unwrap();
         assert_eq!(node.as_bytes(), to.node_id().as_bytes());
+        let snapshot = client.ask("snapshot", "").await.unwrap();
+        assert_eq!(snapshot, format!("{who} on {node}"));
         // A push of the new tenure reaches the client: its route is the new one.
         to.actor("p")
             .request("tell", Payload::bytes("here"))

@@ -1,8 +1,11 @@
 //! One binding of a session, as its handler holds it.
 
+use std::fmt;
+
 use spotlane_session::{
     ActorRoute, BindingToken, BoundActor, RelayError, RelayMessage, SessionEvent,
 };
+use spotlane_types::id::NodeRid;
 use spotlane_wire::reference::ActorRef;
 use thiserror::Error;
 
@@ -23,8 +26,19 @@ pub enum RelayFailure {
     Unfit(&'static str),
 }
 
+/// The route of a binding, while it is bound by this handle: for whoever carries out bindings. No part of what an
+/// application sees (SB-1).
+pub fn route_of(bound: &SessionActor) -> Option<ActorRoute> {
+    let found = bound
+        .actors
+        .lock()
+        .machine
+        .find(&bound.bound.actor.actor_id)?;
+    (found.token == bound.bound.token).then_some(found.route)
+}
+
 /// One binding of a session (SB-6).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SessionActor {
     pub(super) actors: SessionActors,
     pub(super) bound: BoundActor,
@@ -36,14 +50,10 @@ impl SessionActor {
         &self.bound.actor
     }
 
-    /// Where it is now, while it is bound by this handle.
-    pub fn route(&self) -> Option<ActorRoute> {
-        let found = self
-            .actors
-            .lock()
-            .machine
-            .find(&self.bound.actor.actor_id)?;
-        (found.token == self.bound.token).then_some(found.route)
+    /// The node that it is on now, while it is bound by this handle: for the eyes of operators and clients. Nothing can be
+    /// sent by it (SB-1).
+    pub fn node(&self) -> Option<NodeRid> {
+        route_of(self).map(|route| route.node_rid)
     }
 
     /// Sends a packet on to the Actor, with the right to answer it (SB-30, SB-31). Completes when it
@@ -60,14 +70,7 @@ impl SessionActor {
         self.relay_message(message, packet.replier).await
     }
 
-    /// As [`Self::relay`], for a payload that the handler made of a packet.
-    ///
-    /// # Errors
-    /// As [`Self::relay`].
-    ///
-    /// # Cancel safety
-    /// As [`Self::relay`].
-    pub async fn relay_message(
+    async fn relay_message(
         &self,
         message: RelayMessage,
         replier: Option<Replier>,
@@ -108,5 +111,13 @@ impl SessionActor {
         ended
             .await
             .unwrap_or(Err(RelayError::SessionClosed { actor_id }))
+    }
+}
+
+impl fmt::Debug for SessionActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionActor")
+            .field("actor", &self.bound.actor)
+            .finish_non_exhaustive()
     }
 }

@@ -38,14 +38,43 @@ use crate::stats::StreamStats;
 
 use convert::from_application;
 
-pub use bound::{RelayFailure, SessionActor};
+pub use bound::{RelayFailure, SessionActor, route_of};
 pub use seam::{ActorBindings, BindRequest, Relay};
 pub use ticket::{BindTicket, NoticeTicket, RelayTicket};
 
-/// The Actors of one session.
+/// The Actors of one session, for whoever carries out its bindings. Handlers of sessions get [`BoundActors`] (SB-1).
 #[derive(Clone)]
 pub struct SessionActors {
     inner: Arc<Inner>,
+}
+
+/// What is bound to one session, as its handler sees it.
+#[derive(Clone, Copy)]
+pub struct BoundActors<'a>(pub(crate) &'a SessionActors);
+
+impl BoundActors<'_> {
+    /// This session's binding of an Actor; looks nowhere else (SB-6).
+    pub fn find(self, actor_id: &ActorId) -> Option<SessionActor> {
+        self.0.find(actor_id)
+    }
+
+    /// Every binding of this session.
+    pub fn bound(self) -> Vec<SessionActor> {
+        self.0.bound()
+    }
+}
+
+impl fmt::Debug for BoundActors<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = self.bound();
+        let ids = bound.iter().map(|bound| &bound.actor_ref().actor_id);
+        f.debug_list().entries(ids).finish()
+    }
+}
+
+/// The seam of a session: binds with routes, and takes what comes for it. No part of what an application sees (SB-1).
+pub fn actors_of(session: &crate::session::Session) -> Option<&SessionActors> {
+    session.dispatch()
 }
 
 struct Inner {
@@ -193,15 +222,13 @@ impl SessionActors {
         Ok(SessionActor { actors, bound })
     }
 
-    /// This session's binding of an Actor; looks nowhere else (SB-6).
-    pub fn find(&self, actor_id: &ActorId) -> Option<SessionActor> {
+    fn find(&self, actor_id: &ActorId) -> Option<SessionActor> {
         let bound = self.lock().machine.find(actor_id)?;
         let actors = self.clone();
         Some(SessionActor { actors, bound })
     }
 
-    /// Every binding of this session.
-    pub fn bound(&self) -> Vec<SessionActor> {
+    fn bound(&self) -> Vec<SessionActor> {
         let bound: Vec<BoundActor> = self.lock().machine.bound().collect();
         let with = |bound| SessionActor {
             actors: self.clone(),

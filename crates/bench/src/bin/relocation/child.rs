@@ -206,8 +206,12 @@ impl Served {
     async fn listen(&mut self, kind: &str, bytes: usize) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let kept = kind == "keep";
-        self.sink = Some(tokio::spawn(plain::sink(listener, bytes, kept)));
+        let keeps = match kind {
+            "keep" => plain::Keeps::Small,
+            "large" => plain::Keeps::Large,
+            _ => plain::Keeps::Nothing,
+        };
+        self.sink = Some(tokio::spawn(plain::sink(listener, bytes, keeps)));
         port.to_string()
     }
 }

@@ -4,7 +4,7 @@
 //! the same two hosts are asked from both sides. The peers send as many bytes from one of the processes to the other over
 //! a bare tokio socket, with CRC-32C on both sides, and nobody asks anything meanwhile. `raw` reads into a buffer that is
 //! used again, which is the raw speed of loopback with CRC; `raw, kept` keeps the bytes in one piece of fresh memory, as
-//! a move has to. The receiving process has touched as much memory right before, for each of them alike, and takes some
+//! a move has to, and `in large pages` in pages of the size that a move takes. The receiving process has touched as much memory right before, for each of them alike, and takes some
 //! seconds for that (`memory::warm` says why); `--cold` leaves that out. Seven rounds take two minutes: `--seconds 150`.
 //!
 //! The figures of memory are the peak of resident memory during a move beyond what there was before it, as a share of the
@@ -60,7 +60,8 @@ fn add(bench: &mut Bench, pair: &Rc<RefCell<Pair>>) {
     bench
         .figure("a state moves", "MB/s", of(Pair::run))
         .peer("raw", of(|pair| pair.plain("reuse")))
-        .peer("raw, kept", of(|pair| pair.plain("keep")));
+        .peer("raw, kept", of(|pair| pair.plain("keep")))
+        .peer("raw, kept in large pages", of(|pair| pair.plain("large")));
     bench.figure(
         "memory beyond the state, source",
         "copies",

@@ -29,10 +29,15 @@ pub const GIVEN_AWAY_WITHIN: Duration = Duration::from_millis(2500);
 /// measured here. So this comes after a pause of [`GIVEN_AWAY_WITHIN`] in which nothing large was freed: then the next two
 /// seconds are free of it.
 pub fn warm(bytes: usize) {
-    let mut mapping = memmap2::MmapMut::map_anon(bytes).unwrap();
+    large(bytes).fill(1);
+}
+
+/// Fresh memory in large pages.
+pub fn large(bytes: usize) -> memmap2::MmapMut {
+    let mapping = memmap2::MmapMut::map_anon(bytes).unwrap();
     #[cfg(target_os = "linux")]
     mapping.advise(memmap2::Advice::HugePage).ok();
-    mapping.fill(1);
+    mapping
 }
 
 fn of(field: &str) -> usize {

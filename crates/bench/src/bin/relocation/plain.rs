@@ -5,6 +5,8 @@ use spotlane_bench::now;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::memory;
+
 const PIECE: usize = 256 * 1024;
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc32Iscsi;
 
@@ -22,25 +24,40 @@ pub async fn send(port: u16, bytes: &[u8]) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
+/// Where the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Into a buffer that is used again.
+    Nothing,
+    /// Into fresh memory, as the allocator gives it.
+    Small,
+    /// Into fresh memory in pages of 2 MiB, as a move does.
+    Large,
+}
+
 /// Takes what one connection brings.
-pub async fn sink(listener: TcpListener, bytes: usize, kept: bool) {
+pub async fn sink(listener: TcpListener, bytes: usize, keeps: Keeps) {
     let (mut socket, _) = listener.accept().await.unwrap();
     let mut sum = Digest::new(ALGORITHM);
-    let mut buffer = Vec::with_capacity(if kept { bytes } else { PIECE });
-    let mut left = bytes;
-    while left > 0 {
-        if !kept {
+    let mut buffer = Vec::with_capacity(if keeps == Keeps::Small { bytes } else { PIECE });
+    let mut large = (keeps == Keeps::Large).then(|| memory::large(bytes));
+    let mut at = 0;
+    while at < bytes {
+        if keeps != Keeps::Small {
             buffer.clear();
         }
         let from = buffer.len();
-        let most = u64::try_from(left.min(PIECE)).unwrap();
+        let most = u64::try_from((bytes - at).min(PIECE)).unwrap();
         let read = (&mut socket)
             .take(most)
             .read_buf(&mut buffer)
             .await
             .unwrap();
         sum.update(&buffer[from..]);
-        left -= read;
+        if let Some(large) = &mut large {
+            large[at..at + read].copy_from_slice(&buffer[from..]);
+        }
+        at += read;
     }
     assert_eq!(socket.read_u64().await.unwrap(), sum.finalize());
     socket.write_u8(1).await.unwrap();

@@ -264,6 +264,22 @@ fn what_is_relayed_after_the_object_moved_on_follows_it() {
     assert_eq!(unit.step(52, unit.prepare(1)), ["Ignored(Terminal)"]);
 }
 
+/// RL-362, RL-150: it is forgotten in time, though its connection stays, which it does for as long as both nodes run
+#[test]
+fn an_object_that_moved_on_is_forgotten_while_its_connection_stays() {
+    let mut unit = Unit::open(&["a"]);
+    unit.step(50, TargetEvent::TenureEnded);
+    assert_eq!(unit.target.next_deadline(), Some(at(60_050)));
+    assert_eq!(unit.time(60_049), NOTHING);
+    assert_eq!(unit.relay_all(60_049, 1, &["late"]), ["Forward late"]);
+    assert_eq!(unit.time(60_050), NOTHING);
+    assert!(unit.target.is_idle());
+    assert_eq!(
+        unit.relay_all(60_051, 1, &["too late"]),
+        ["Ignored(UnknownIdentity)"]
+    );
+}
+
 /// RL-362, RL-109: what came on a new connection and still waited for a cutover follows it too.
 #[test]
 fn what_waits_for_a_cutover_follows_the_object_that_moves_on() {
