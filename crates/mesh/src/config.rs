@@ -86,8 +86,6 @@ pub struct MeshConfig {
     pub(crate) bounds: Bounds,
     pub(crate) redial: RedialPolicy,
     pub(crate) send_timeout: Duration,
-    pub(crate) relocation_budget: u64,
-    pub(crate) relocation_node_budget: u64,
     pub(crate) seed: u64,
     pub(crate) clock: MeshClock,
 }
@@ -106,8 +104,6 @@ impl MeshConfig {
             bounds: Bounds::default(),
             redial: RedialPolicy::Steady,
             send_timeout: Duration::from_secs(1),
-            relocation_budget: 16 * 1024 * 1024,
-            relocation_node_budget: 0,
             seed: 0,
             clock: MeshClock::system(),
         }
@@ -189,20 +185,6 @@ impl MeshConfig {
         }
         self.send_timeout = timeout;
         Ok(self)
-    }
-
-    /// Charge of relocation chunks in flight to one peer; 16 MiB, 0 is no limit (RL-293).
-    #[must_use]
-    pub const fn relocation_budget(mut self, charge: u64) -> Self {
-        self.relocation_budget = charge;
-        self
-    }
-
-    /// Charge of relocation chunks in flight to all peers; 0 is no limit (RL-294).
-    #[must_use]
-    pub const fn relocation_node_budget(mut self, charge: u64) -> Self {
-        self.relocation_node_budget = charge;
-        self
     }
 
     /// Where the random numbers of this node start: pair ids, probe ids and the jitter of redials.

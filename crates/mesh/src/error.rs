@@ -164,6 +164,13 @@ pub struct Refused {
     pub why: NotSubmitted,
 }
 
+impl Refused {
+    pub(crate) fn new(record: Record, why: NotSubmitted) -> Self {
+        let record = Box::new(record);
+        Self { record, why }
+    }
+}
+
 /// A send that failed; nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -194,37 +201,6 @@ impl SendError {
     pub fn into_record(self) -> Box<Record> {
         match self {
             Self::Refused(Refused { record, .. }) | Self::DeadlineExceeded { record, .. } => record,
-        }
-    }
-}
-
-/// A chunk that was not taken.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum BulkError {
-    /// It was refused for another reason than the budget.
-    #[error(transparent)]
-    Refused(Refused),
-    /// The budget of the peer or of the node is used up; wait for room (RL-131).
-    #[error("a charge of {charge} does not fit: {in_flight} of {max} is in flight")]
-    BudgetFull {
-        /// The record, unchanged.
-        record: Box<Record>,
-        /// What it would be charged.
-        charge: u64,
-        /// What is in flight in the budget that is full.
-        in_flight: u64,
-        /// That budget.
-        max: u64,
-    },
-}
-
-impl BulkError {
-    /// What the caller does about it. Nothing was sent in any case.
-    pub const fn recovery(&self) -> Recovery {
-        match self {
-            Self::Refused(refused) => refused.why.recovery(),
-            Self::BudgetFull { .. } => Recovery::Retry,
         }
     }
 }

@@ -15,7 +15,7 @@ use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 
-use crate::error::{BulkError, LostReason, NotAnswered, Refused, RequestError, SendError};
+use crate::error::{LostReason, NotAnswered, Refused, RequestError, SendError};
 use crate::link::{Asked, Charge, How, LinkCore, refused};
 use crate::tracked::Tracked;
 
@@ -216,11 +216,10 @@ impl PeerLink {
     /// As there.
     pub async fn send(&self, record: Record, within: Option<Duration>) -> Result<(), SendError> {
         let how = How::Pinned(self.run);
-        // Nearly always there is room, and nothing to wait for.
-        match self.core.submit(&record, how, Charge::Untracked) {
-            Ok(_) => Ok(()),
-            Err(_) => self.core.send(record, how, within).await,
+        if self.core.send_now(&record, how) {
+            return Ok(());
         }
+        self.core.send(record, how, within).await
     }
 
     /// As [`Mesh::ask`](crate::Mesh::ask), on this connection alone.
@@ -248,42 +247,18 @@ impl PeerLink {
         self.core.request(record, How::Pinned(self.run), timeout)
     }
 
-    /// Puts a relocation chunk (52) into the bulk queue, if the budgets allow (RL-131). The charge
-    /// counts until the future says that it is written or lost; it is returned whether or not anybody
-    /// waits for that.
+    /// Puts a relocation chunk (52) into the bulk queue, and tells when it has left it (TR-94): its charge counts from now
+    /// until the future says that it is written or lost. What may be in flight is for the caller to judge, to whom the
+    /// budgets belong (RL-131); the queue itself has no bound.
     ///
     /// Bulk goes out in its own order and never before a record that was submitted earlier. Records
     /// that are submitted later may pass it, so one that must not is submitted as bulk too.
     ///
     /// # Errors
     /// Nothing was sent, and the record comes back.
-    pub fn submit_bulk(&self, record: Record) -> Result<Tracked, BulkError> {
-        self.core.submit_bulk(record, self.run)
-    }
-
-    /// As [`Self::submit_bulk`], and waits for room in the budgets.
-    ///
-    /// # Errors
-    /// Nothing was sent, and the record comes back.
-    ///
-    /// # Cancel safety
-    /// Dropped before it is done, nothing was sent.
-    pub async fn send_bulk(&self, record: Record) -> Result<Tracked, Refused> {
-        self.core.send_bulk(record, self.run).await
-    }
-
-    /// Waits until neither the budget of the peer nor that of the node is used up (RL-131): before
-    /// the seal of a unit, and before its next chunk. A connection that ends gives its charges back.
-    ///
-    /// # Cancel safety
-    /// Nothing is reserved; dropping it changes nothing.
-    pub async fn bulk_room(&self) {
-        self.core.budget.room(1).await;
-    }
-
-    /// The charge of chunks in flight on this connection.
-    pub fn bulk_in_flight(&self) -> u64 {
-        self.core.budget.in_flight()
+    pub fn submit_bulk(&self, record: Record) -> Result<Tracked, Refused> {
+        let taken = self.core.submit_bulk(&record, self.run);
+        refused(taken, record)
     }
 }
 

@@ -35,7 +35,6 @@
 //! # Ok(()) }
 //! ```
 
-mod budget;
 mod clock;
 mod config;
 mod dialer;
@@ -58,8 +57,8 @@ pub use clock::MeshClock;
 pub use config::{Bounds, MeshConfig, NodeIdentity};
 pub use discovery::{Directory, DiscoverySettings, discover};
 pub use error::{
-    BulkError, ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError,
-    SendError, StartError,
+    ConfigError, LostReason, NotAnswered, NotSubmitted, Recovery, Refused, RequestError, SendError,
+    StartError,
 };
 pub use inbound::{Burst, Diagnostic, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
 pub use intent::{DiscoveredNode, PeerIntent};

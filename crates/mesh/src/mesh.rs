@@ -248,11 +248,8 @@ impl Mesh {
         within: Option<Duration>,
     ) -> Result<(), SendError> {
         match self.to(peer) {
-            // Nearly always there is room, and nothing to wait for.
-            Ok(core) => match core.submit(&record, How::ToPeer, Charge::Untracked) {
-                Ok(_) => Ok(()),
-                Err(_) => core.send(record, How::ToPeer, within).await,
-            },
+            Ok(core) if core.send_now(&record, How::ToPeer) => Ok(()),
+            Ok(core) => core.send(record, How::ToPeer, within).await,
             Err(why) => refused(Err(why), record).map_err(SendError::Refused),
         }
     }
@@ -302,11 +299,6 @@ impl Mesh {
                 refused.map_err(RequestError::NotSent)
             }
         }
-    }
-
-    /// The charge of relocation chunks in flight to all peers (RL-294).
-    pub fn bulk_in_flight(&self) -> u64 {
-        self.node().budget.in_flight()
     }
 }
 

@@ -17,7 +17,6 @@ use spotlane_wire::descriptor::RouteMeshAdmission;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::budget::NodeBudget;
 use crate::clock::MeshClock;
 use crate::config::{Address, MeshConfig, Scheme};
 use crate::error::LostReason;
@@ -31,7 +30,6 @@ use crate::stream::Stream;
 pub(crate) struct Node {
     pub(crate) config: MeshConfig,
     pub(crate) inbound: Arc<dyn Inbound>,
-    pub(crate) budget: Arc<NodeBudget>,
     /// What waits for the admission of its peer, on all links (TR-80).
     held: HeldBudget,
     pub(crate) required: ProtocolCapability,
@@ -110,7 +108,6 @@ impl Node {
         Arc::new(Self {
             inbound,
             required,
-            budget: NodeBudget::new(config.relocation_budget, config.relocation_node_budget),
             held: HeldBudget::default(),
             table: Mutex::new(Table {
                 peers: Peers::new(rid),

@@ -24,11 +24,17 @@ pub enum Written {
 pub struct Tracked {
     charge: u64,
     written: oneshot::Receiver<Written>,
+    /// What was seen already.
+    known: Option<Written>,
 }
 
 impl Tracked {
     pub(crate) const fn new(charge: u64, written: oneshot::Receiver<Written>) -> Self {
-        Self { charge, written }
+        Self {
+            charge,
+            written,
+            known: None,
+        }
     }
 
     /// What the record is charged: 64 bytes and the body, per frame (TR-50).
@@ -38,11 +44,14 @@ impl Tracked {
 
     /// What became of it, if that is known yet.
     pub fn now(&mut self) -> Option<Written> {
-        match self.written.try_recv() {
-            Ok(written) => Some(written),
-            Err(oneshot::error::TryRecvError::Empty) => None,
-            Err(oneshot::error::TryRecvError::Closed) => Some(Written::Lost),
+        if self.known.is_none() {
+            self.known = match self.written.try_recv() {
+                Ok(written) => Some(written),
+                Err(oneshot::error::TryRecvError::Empty) => None,
+                Err(oneshot::error::TryRecvError::Closed) => Some(Written::Lost),
+            };
         }
+        self.known
     }
 }
 
@@ -50,6 +59,9 @@ impl Future for Tracked {
     type Output = Written;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Written> {
+        if let Some(known) = self.known {
+            return Poll::Ready(known);
+        }
         let written = Pin::new(&mut self.written).poll(cx);
         // The sender goes without a word with its connection only.
         written.map(|written| written.unwrap_or(Written::Lost))

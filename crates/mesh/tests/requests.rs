@@ -8,18 +8,73 @@
 mod common;
 
 use std::io::{Read as _, Write as _};
+use std::pin::{Pin, pin};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use common::raw::{Pair, Raw, RawPeer, envelope, frames_of, message};
-use common::{Node, body, echo, identity, node_request, node_send, rid, start, watch};
+use common::{Node, PATIENCE, body, echo, identity, node_request, node_send, rid, start, watch};
 use spotlane_mesh::proto::pending::Unmatched;
 use spotlane_mesh::{Asked, Diagnostic, MeshConfig, PeerIntent, RequestError, SendError};
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_wire::Record;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// TR-51, EX-266: room goes to those who wait for it in the order in which they came: nobody who comes later passes them,
+/// sends and requests alike, and whoever gives up or goes away leaves its place to the next.
+#[tokio::test]
+async fn room_is_given_in_turn() {
+    let node = start(MeshConfig::new(identity("node", 1)), watch()).await;
+    let mut peer = RawPeer::admitted(&node, "raw").await;
+    let link = node.admitted("raw").await;
+    let mut filled = 0;
+    while link.submit(node_send(vec![0; 100_000])).is_ok() {
+        filled += 1;
+        assert!(filled < 1000, "the queue has a bound");
+    }
+    let within = Some(PATIENCE);
+    let mut first = pin!(link.send(node_send("1"), within));
+    let mut second = pin!(link.request(node_request(2, "2"), PATIENCE));
+    let mut gone = Box::pin(link.send(node_send("gone"), within));
+    let mut third = pin!(link.send(node_send("3"), within));
+    assert!(waits(first.as_mut()) && waits(second.as_mut()));
+    assert!(waits(gone.as_mut()) && waits(third.as_mut()));
+    let late = link.send(node_send("late"), Some(SECOND / 20)).await;
+    assert!(matches!(late, Err(SendError::DeadlineExceeded { .. })));
+    drop(gone);
+    // The peer reads, so there is room; none of those that wait has run meanwhile.
+    let reads = async {
+        for _ in 0..filled {
+            assert_eq!(peer.application.message().await.unwrap().len(), 2);
+        }
+    };
+    timeout(PATIENCE, reads).await.unwrap();
+    let mut last = pin!(link.send(node_send("4"), within));
+    assert!(waits(last.as_mut()), "it passed the others");
+    let sent = async {
+        let (last, third, first) = tokio::join!(last, third, first);
+        first.and(third).and(last).unwrap();
+        for expected in ["1", "2", "3", "4"] {
+            let frames = peer.application.message().await.unwrap();
+            let last = frames.last().unwrap();
+            assert!(last.ends_with(expected.as_bytes()), "{frames:?}");
+        }
+    };
+    tokio::select! {
+        reply = second => panic!("nobody answers: {reply:?}"),
+        sent = timeout(PATIENCE, sent) => sent.unwrap(),
+    }
+}
+
+/// Polls something that has to wait.
+fn waits(future: Pin<&mut impl Future>) -> bool {
+    let nobody = &mut Context::from_waker(Waker::noop());
+    future.poll(nobody).is_pending()
+}
 
 /// EX-266, EX-267: the send timeout of the mesh holds, and a caller can only shorten it.
 #[tokio::test]
@@ -72,7 +127,7 @@ fn length_of(payload: &'static str) -> usize {
 fn blocking(raw: Raw) -> std::net::TcpStream {
     let stream = raw.stream.into_std().unwrap();
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
@@ -123,7 +178,7 @@ async fn callers_go_on_in_turns_of_their_own() {
     let others = tokio::spawn(async move {
         let second = second.await.unwrap();
         // Decided already: it needs no more than to be looked at.
-        let third = tokio::time::timeout(Duration::ZERO, third).await;
+        let third = timeout(Duration::ZERO, third).await;
         (second, third.expect("decided with the other one").unwrap())
     });
     let read = tokio::task::spawn_blocking(move || {

@@ -72,6 +72,16 @@ async fn a_tracked_submit_tells_when_it_is_written() {
     let tracked = b.mesh.submit_tracked(&rid("a"), node_send("x")).unwrap();
     assert_eq!(tracked.charge(), 64 + 5 + 64 + 14);
     assert_eq!(tracked.await, Written::Taken);
+    // Whoever looks first may wait all the same.
+    let mut seen = b.mesh.submit_tracked(&rid("a"), node_send("y")).unwrap();
+    let looks = async {
+        while seen.now().is_none() {
+            tokio::task::yield_now().await;
+        }
+        (seen.now(), seen.await)
+    };
+    let looked = tokio::time::timeout(common::PATIENCE, looks).await.unwrap();
+    assert_eq!(looked, (Some(Written::Taken), Written::Taken));
 }
 
 /// TR-28: everything that was submitted before a shutdown is read by the peer.

@@ -309,9 +309,6 @@ async fn bind(core: &Arc<Core>, listen: &str, advertise: Option<&str>) -> Result
     let mut config = MeshConfig::new(identity)
         .listen(listen)?
         .send_timeout(settings.send_timeout)?
-        // RL-131: the driver of moves paces its chunks; nothing paces them a second time.
-        .relocation_budget(0)
-        .relocation_node_budget(0)
         .seed(crate::random::u64());
     if let Some(advertise) = advertise {
         config = config.advertise(advertise)?;

@@ -1,5 +1,5 @@
 //! Relocation chunks over loopback: 256 KiB each, between two processes. The mesh sends them through its
-//! bulk queue with its budget, and both sides compute CRC-32C over all of them; the peer is a plain tokio
+//! bulk queue with the budget of a host, and both sides compute CRC-32C over all of them; the peer is a plain tokio
 //! connection that writes the same bytes, with and without CRC.
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +13,7 @@ mod child;
 #[path = "net/node.rs"]
 mod node;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use child::{Server, say};
 use node::Load;
-use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received};
+use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received, Written};
 use spotlane_wire::Record;
 use spotlane_wire::checksum::Crc32c;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,6 +31,8 @@ use tokio::runtime::Runtime;
 const CHUNK: usize = 256 * 1024;
 /// Distinct chunks that the sender walks through: beyond the caches, as the state of an actor is.
 const POOL: usize = 128;
+/// The chunks of 16 MiB, the default of a host for each peer.
+const IN_FLIGHT: usize = 63;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Whether both sides check what travels.
@@ -123,13 +126,18 @@ fn ours(chunks: usize) -> impl FnMut() -> f64 {
         let start = spotlane_bench::now();
         let task = async move {
             let mut crc = Crc32c::default();
-            let mut last = None;
+            // What the budget of a host lets be in flight, from the submit until the socket took the bytes.
+            let mut open = VecDeque::with_capacity(IN_FLIGHT);
             for at in 0..chunks {
                 let load = &pool[at % POOL];
                 crc.update(load.bytes());
-                last = Some(link.send_bulk(load.send()).await.unwrap());
+                if open.len() == IN_FLIGHT
+                    && let Some(first) = open.pop_front()
+                {
+                    assert_eq!(first.await, Written::Taken);
+                }
+                open.push_back(link.submit_bulk(load.send()).unwrap());
             }
-            last.unwrap().await;
             let request = Load::new(Bytes::new()).request(1);
             let reply = link.request(request, TIMEOUT).await.unwrap();
             let sum = reply.payload.unwrap().payload;

@@ -24,7 +24,6 @@ use spotlane_types::time::Monotonic;
 use spotlane_wire::descriptor::RouteMeshAdmission;
 use tokio::sync::{Notify, watch};
 
-use crate::budget::LinkBudget;
 use crate::config::Address;
 use crate::error::LostReason;
 use crate::inbound::PeerLink;
@@ -43,7 +42,6 @@ pub(crate) struct LinkCore {
     pub(crate) side: Side,
     pub(crate) intent: PairId,
     pub(crate) node: Arc<Node>,
-    pub(crate) budget: Arc<LinkBudget>,
     /// Where a dialled link goes.
     pub(crate) address: Option<Address>,
     state: Mutex<State>,
@@ -107,7 +105,6 @@ impl LinkCore {
             id: start.id,
             side: start.side,
             intent: start.intent,
-            budget: start.node.budget.of_link(),
             node: start.node,
             address: start.address,
             state: Mutex::new(State {

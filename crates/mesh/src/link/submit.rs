@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::waiting::{End, Seen};
 use super::{LinkCore, State};
-use crate::error::{BulkError, NotAnswered, NotSubmitted, Refused, RequestError, SendError};
+use crate::error::{NotAnswered, NotSubmitted, Refused, RequestError, SendError};
 use crate::out::{Done, Flush, Full, NotQueued, Room, Segment};
 use crate::tracked::Tracked;
 
@@ -111,10 +111,12 @@ enum Unsent {
 impl Unsent {
     /// With the record, which goes back to the caller.
     fn with(self, record: Record) -> SendError {
-        let record = Box::new(record);
         match self {
-            Self::Refused(why) => SendError::Refused(Refused { record, why }),
-            Self::Late(waited) => SendError::DeadlineExceeded { record, waited },
+            Self::Refused(why) => SendError::Refused(Refused::new(record, why)),
+            Self::Late(waited) => SendError::DeadlineExceeded {
+                record: Box::new(record),
+                waited,
+            },
         }
     }
 }
@@ -155,7 +157,12 @@ impl LinkCore {
         self.application.room().await;
     }
 
-    /// Waits for room, then queues the record.
+    /// Queues the record, if there is room and nobody who waits for it; nearly always that is so.
+    pub(crate) fn send_now(&self, record: &Record, how: How) -> bool {
+        !self.application.is_waited_for() && self.submit(record, how, Charge::Untracked).is_ok()
+    }
+
+    /// Queues the record in its turn, for which it waits.
     pub(crate) async fn send(
         &self,
         record: Record,
@@ -163,22 +170,28 @@ impl LinkCore {
         within: Option<Duration>,
     ) -> Result<(), SendError> {
         let most = self.node.config.send_timeout;
-        let within = within.map_or(most, |within| within.min(most));
-        let mut deadline = None;
+        let waited = within.map_or(most, |within| within.min(most));
+        let submit = || self.submit(&record, how, Charge::Untracked);
+        match timeout_at(Instant::now() + waited, self.in_turn(submit)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(why)) => Err(SendError::Refused(Refused::new(record, why))),
+            Err(_) => Err(SendError::DeadlineExceeded {
+                record: Box::new(record),
+                waited,
+            }),
+        }
+    }
+
+    /// Submits when there is room for it, in the order in which the callers came (TR-51).
+    async fn in_turn<T>(
+        &self,
+        mut submit: impl FnMut() -> Result<T, NotSubmitted>,
+    ) -> Result<T, NotSubmitted> {
+        let _turn = self.application.turn().await;
         loop {
-            let Err(why) = self.submit(&record, how, Charge::Untracked) else {
-                return Ok(());
-            };
-            let NotSubmitted::Full { .. } = why else {
-                let record = Box::new(record);
-                return Err(SendError::Refused(Refused { record, why }));
-            };
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + within);
-            if timeout_at(deadline, self.application.room()).await.is_err() {
-                return Err(SendError::DeadlineExceeded {
-                    record: Box::new(record),
-                    waited: within,
-                });
+            match submit() {
+                Err(NotSubmitted::Full { .. }) => self.application.room().await,
+                done => return done,
             }
         }
     }
@@ -206,49 +219,23 @@ impl LinkCore {
         how: How,
         timeout: Duration,
     ) -> Result<Asked, Unsent> {
-        let waited = timeout.min(self.node.config.send_timeout);
-        let mut start = None;
-        loop {
-            // EX-268: each stage gets what is left.
-            let left = start.map_or(timeout, |start: Instant| {
-                timeout.saturating_sub(start.elapsed())
-            });
+        if !self.application.is_waited_for() {
             // The waker is there before the reply, so the caller need not look before it was woken.
             let here = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-            let why = match self.ask_from(record, how, left, Some(here)) {
-                Ok(asked) => return Ok(asked),
-                Err(why) => why,
-            };
-            let NotSubmitted::Full { .. } = why else {
-                return Err(Unsent::Refused(why));
-            };
-            let deadline = *start.get_or_insert_with(Instant::now) + waited;
-            if timeout_at(deadline, self.application.room()).await.is_err() {
-                return Err(Unsent::Late(waited));
+            match self.ask_from(record, how, timeout, Some(here)) {
+                Err(NotSubmitted::Full { .. }) => {}
+                done => return done.map_err(Unsent::Refused),
             }
         }
-    }
-
-    /// Waits for room in the budgets, then queues the chunk.
-    pub(crate) async fn send_bulk(
-        &self,
-        record: Record,
-        run: NodeGeneration,
-    ) -> Result<Tracked, Refused> {
-        let mut record = record;
-        loop {
-            match self.submit_bulk(record, run) {
-                Ok(tracked) => return Ok(tracked),
-                Err(BulkError::Refused(refused)) => return Err(refused),
-                Err(BulkError::BudgetFull {
-                    record: back,
-                    charge,
-                    ..
-                }) => {
-                    record = *back;
-                    self.budget.room(charge).await;
-                }
-            }
+        let (start, waited) = (Instant::now(), timeout.min(self.node.config.send_timeout));
+        let ask = || {
+            // EX-268: each stage gets what is left.
+            let left = timeout.saturating_sub(start.elapsed());
+            self.ask(record, how, left)
+        };
+        match timeout_at(start + waited, self.in_turn(ask)).await {
+            Ok(done) => done.map_err(Unsent::Refused),
+            Err(_) => Err(Unsent::Late(waited)),
         }
     }
 
@@ -266,10 +253,7 @@ impl LinkCore {
             Charge::Tracked => {
                 let (tell, written) = oneshot::channel();
                 tracked = Some(Tracked::new(size.charge, written));
-                Some(Done {
-                    tell: Some(tell),
-                    charge: None,
-                })
+                Some(Done(tell))
             }
         };
         let pass = |gate: Gate, buffer: &mut GateBuffer, queue: &mut Segment| {
@@ -281,48 +265,19 @@ impl LinkCore {
         Ok(tracked)
     }
 
-    /// Queues a chunk, if the budgets allow (RL-131).
+    /// Queues a chunk.
     pub(crate) fn submit_bulk(
         &self,
-        record: Record,
+        record: &Record,
         run: NodeGeneration,
-    ) -> Result<Tracked, BulkError> {
+    ) -> Result<Tracked, NotSubmitted> {
         let how = How::Pinned(run);
-        let refused = |record, why| {
-            let record = Box::new(record);
-            Err(BulkError::Refused(Refused { record, why }))
-        };
-        if let Err(why) = self.check(how) {
-            return refused(record, why);
-        }
+        self.check(how)?;
         let mut state = self.lock();
-        let sent = state
-            .link
-            .send(SubmitId::new(u64::MAX), &record, None, None);
-        let parts = match sent {
-            Ok(parts) => parts,
-            Err(why) => {
-                drop(state);
-                return refused(record, refusal(how, why));
-            }
-        };
-        let charge = match self.budget.take(parts.charge()) {
-            Ok(charge) => charge,
-            Err(full) => {
-                return Err(BulkError::BudgetFull {
-                    record: Box::new(record),
-                    charge: parts.charge(),
-                    in_flight: full.in_flight,
-                    max: full.max,
-                });
-            }
-        };
+        let sent = state.link.send(SubmitId::new(u64::MAX), record, None, None);
+        let parts = sent.map_err(|why| refusal(how, why))?;
         let (tell, written) = oneshot::channel();
-        let done = Done {
-            tell: Some(tell),
-            charge: Some(charge),
-        };
-        self.application.push_bulk(&parts, done);
+        self.application.push_bulk(&parts, Done(tell));
         Ok(Tracked::new(parts.charge(), written))
     }
 
@@ -430,8 +385,7 @@ pub(crate) fn refused<T>(taken: Result<T, NotSubmitted>, record: Record) -> Resu
         Ok(taken) => Ok(taken),
         Err(why) => {
             // Moved here alone: a record is large.
-            let record = Box::new(record);
-            Err(Refused { record, why })
+            Err(Refused::new(record, why))
         }
     }
 }

@@ -18,9 +18,8 @@ use std::sync::Arc;
 
 use spotlane_mesh_proto::link::{Gate, GateBuffer};
 use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
-use crate::budget::BulkCharge;
 use crate::lock::{Mutex, MutexGuard};
 use crate::stream::Stream;
 use crate::tracked::Written;
@@ -51,6 +50,8 @@ pub(crate) struct LaneOut {
     wake: Notify,
     /// There is room again, or the lane is closed.
     room: Notify,
+    /// Who waits for room, in the order in which they came.
+    line: Semaphore,
     /// Everything is written, or the lane is closed.
     drained: Notify,
     max: u64,
@@ -124,20 +125,14 @@ enum Phase {
     Closed,
 }
 
-/// Someone who wants to know what became of a message, with the budget that it is charged to.
+/// Someone who wants to know what became of a message (TR-94).
 #[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) tell: Option<oneshot::Sender<Written>>,
-    pub(crate) charge: Option<BulkCharge>,
-}
+pub(crate) struct Done(pub(crate) oneshot::Sender<Written>);
 
 impl Done {
     fn tell(self, written: Written) {
-        // TR-94: first the charge is returned, then its owner hears of it.
-        drop(self.charge);
-        if let Some(tell) = self.tell {
-            tell.send(written).ok();
-        }
+        // Whoever does not wait for it needs no answer.
+        self.0.send(written).ok();
     }
 }
 
@@ -202,6 +197,7 @@ impl LaneOut {
             state: Mutex::default(),
             wake: Notify::new(),
             room: Notify::new(),
+            line: Semaphore::new(1),
             drained: Notify::new(),
             max,
         }
@@ -537,6 +533,21 @@ impl LaneOut {
             }
             room.await;
         }
+    }
+
+    /// Waits until everybody has gone who came before. Whoever has the turn waits for room alone, and those behind it for
+    /// the turn to be dropped.
+    ///
+    /// # Cancel safety
+    /// The place in the line is lost.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.line.acquire().await.ok()
+    }
+
+    /// Whether somebody waits for room, whom nobody may pass.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.line.available_permits() == 0
     }
 
     fn has_room(&self) -> bool {

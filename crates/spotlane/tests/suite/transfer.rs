@@ -180,6 +180,19 @@ async fn t_rel_11_hosts_with_other_sizes_take_each_others_chunks() {
 async fn t_rel_12_an_actor_that_waits_for_the_budget_goes_on_answering() {
     let mut narrow = settings();
     narrow.relocation_in_flight_payload_budget = 100_000;
+    waits_for_the_budget(narrow).await;
+}
+
+/// T-REL-12, RL-131, RL-294: the same by the budget of the whole node, which has none for each peer.
+#[tokio::test(flavor = "multi_thread")]
+async fn t_rel_12_an_actor_that_waits_for_the_budget_of_the_node_goes_on_answering() {
+    let mut narrow = settings();
+    narrow.relocation_in_flight_payload_budget = 0;
+    narrow.relocation_node_in_flight_payload_budget = 100_000;
+    waits_for_the_budget(narrow).await;
+}
+
+async fn waits_for_the_budget(narrow: Settings) {
     let (a, b, wire) = wired(narrow).await;
     let other = a.actors().create::<Counter>("other").await.unwrap();
     if other.actor().unwrap().node() == b.node_id() {
