@@ -21,7 +21,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use child::{Server, say};
 use node::Load;
-use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received, Written};
+use spotlane_mesh::{
+    Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received, Written,
+};
 use spotlane_wire::Record;
 use spotlane_wire::checksum::Crc32c;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -137,6 +139,10 @@ fn ours(chunks: usize) -> impl FnMut() -> f64 {
                     assert_eq!(first.await, Written::Taken);
                 }
                 open.push_back(link.submit_bulk(load.send()).unwrap());
+            }
+            // The request would pass the chunks that wait.
+            for last in open {
+                assert_eq!(last.await, Written::Taken);
             }
             let request = Load::new(Bytes::new()).request(1);
             let reply = link.request(request, TIMEOUT).await.unwrap();
