@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::carrier::{Exit, Mode, Polled};
 use crate::core::{
-    ATTENTION, Admission, After, Choice, Core, Inner, Junk, KEEP_CAPACITY, Run, Schedule, WAITING,
+    ATTENTION, Admission, After, Choice, Core, Debt, Inner, Junk, KEEP_CAPACITY, Run, Schedule,
+    WAITING,
 };
 use crate::desk::Desk;
 use crate::drive::{Begin, Pick};
@@ -226,7 +227,12 @@ impl<O: Owner> Core<O> {
                 }
             }
         };
-        if inner.calm() && self.signals.load(Ordering::Relaxed) & ATTENTION != 0 {
+        // EX-61: while something is counted or owed, what runs out of the hand has to be chosen too.
+        let counted = inner.burst != 0 || inner.debt != Debt::None;
+        if (!counted || turn.batch.is_empty())
+            && inner.calm()
+            && self.signals.load(Ordering::Relaxed) & ATTENTION != 0
+        {
             self.signals.fetch_and(!ATTENTION, Ordering::SeqCst);
         }
         drop(inner);

@@ -331,6 +331,28 @@ async fn lifecycle_turns_leave_room_for_application_turns() {
     assert_eq!(bench.log.text(), "L1 L2 A1 L3 L4 A2 L5 A3");
 }
 
+/// EX-61, EX-68: an application turn ends the count, also one that the driver had in hand when lifecycle work came.
+#[tokio::test]
+async fn an_item_in_hand_ends_the_count() {
+    let bench = Bench::new();
+    let spot = bench.spot_with(LaneLimits::DEFAULT.lifecycle_burst_limit(2), GateUse::Own);
+    let (first, end_first) = Step::wait("A1");
+    let (third, end_third) = Step::wait("A3");
+    for step in [first, Step::Note("A2"), third, Step::Note("A4")] {
+        spot.enqueue(step).unwrap();
+    }
+    settle().await;
+    spot.enqueue_lifecycle(Step::Note("L1")).unwrap();
+    end_first.send(()).unwrap();
+    settle().await;
+    for name in ["L2", "L3"] {
+        spot.enqueue_lifecycle(Step::Note(name)).unwrap();
+    }
+    end_third.send(()).unwrap();
+    spot.await_quiescence().await;
+    assert_eq!(bench.log.text(), "A1( )A1 L1 A2 A3( )A3 L2 L3 A4");
+}
+
 /// EX-69: debt without application work waits; it is paid by the next application turn.
 #[tokio::test]
 async fn debt_is_kept_until_application_work_comes() {
