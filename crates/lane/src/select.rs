@@ -227,6 +227,14 @@ impl<O: Owner> Core<O> {
                 }
             }
         };
+        self.look_away(&mut inner, turn);
+        drop(inner);
+        after.run(self);
+        pick
+    }
+
+    /// As soon as nothing has to be chosen any more, what is in hand runs without asking.
+    fn look_away(&self, inner: &mut Inner<O>, turn: &Turn<'_, O>) {
         // EX-61: while something is counted or owed, what runs out of the hand has to be chosen too.
         let counted = inner.burst != 0 || inner.debt != Debt::None;
         if (!counted || turn.batch.is_empty())
@@ -235,9 +243,6 @@ impl<O: Owner> Core<O> {
         {
             self.signals.fetch_and(!ATTENTION, Ordering::SeqCst);
         }
-        drop(inner);
-        after.run(self);
-        pick
     }
 
     /// Lets the gate go where something stronger than queued work says so: the end of the lane, a seal,

@@ -36,11 +36,11 @@ async fn held_work_runs_before_what_comes_later() {
     let bench = Bench::new();
     let (pending, activation) = activation::<Actor>(LaneLimits::DEFAULT);
     offer(&pending, "a");
-    let (made, make) = oneshot::channel();
+    let (object, make) = oneshot::channel();
     let run = tokio::spawn(activation.run(make, std::future::pending(), std::future::pending()));
     settle().await;
     offer(&pending, "b");
-    assert!(made.send(bench.actor()).is_ok());
+    assert!(object.send(bench.actor()).is_ok());
     let actor = run.await.unwrap().unwrap();
     offer(&pending, "c");
     actor.await_quiescence().await;
@@ -57,7 +57,7 @@ async fn a_deadline_drops_what_was_held() {
     let (step, held) = Step::wait("held");
     pending.offer(step, 10).unwrap();
     let (expire, deadline) = oneshot::channel::<()>();
-    let (made, make) = oneshot::channel::<ActorLane>();
+    let (object, make) = oneshot::channel::<ActorLane>();
     let deadline = async move { drop(deadline.await) };
     let run = tokio::spawn(activation.run(make, deadline, std::future::pending()));
     settle().await;
@@ -69,7 +69,7 @@ async fn a_deadline_drops_what_was_held() {
         ActivationError::DeadlineExceeded { dropped: 1 }
     ));
     assert!(held.is_closed(), "dropped with the activation");
-    assert!(made.send(bench.actor()).is_err());
+    assert!(object.send(bench.actor()).is_err());
     assert_eq!(refusal(&pending), Refusal::DeadlineExceeded);
     assert_eq!(bench.log.text(), "");
 }

@@ -166,11 +166,10 @@ async fn failures_of_targets_are_recorded_and_nothing_else() {
     let (bad, good) = (world.reader("bad", 9), world.reader("good", 9));
     world.passes.add_permits(9);
     ended.close();
-    let filler = world.slots.start(world.news(&[&full])).await;
-    let taken = world.passes.clone().acquire_many_owned(9).await.unwrap();
-    let filled = filler
-        .deliver(&mut world.jobs.source(), pending::<()>)
-        .await;
+    let first = world.slots.start(world.news(&[&full])).await;
+    let taken = Arc::clone(&world.passes);
+    let taken = taken.acquire_many_owned(9).await.unwrap();
+    let delivered_first = first.deliver(&mut world.jobs.source(), pending::<()>).await;
     settle().await;
 
     let started = world
@@ -190,7 +189,7 @@ async fn failures_of_targets_are_recorded_and_nothing_else() {
         "nothing is left behind"
     );
     drop(taken);
-    assert_eq!(filled.ended().await.failed, 0);
+    assert_eq!(delivered_first.ended().await.failed, 0);
     assert_eq!(delivered.ended().await.failed, 1);
     assert_eq!(late.application_usage().accepted, 0);
     let text = world.bench.log.text();

@@ -147,8 +147,10 @@ async fn cut(scheme: &str) {
         if cut % 2 == 0 {
             client.socket.set_zero_linger().unwrap();
         }
+        drop(client);
+        // A login before that would replace it, and who was replaced has not left.
+        field.game.left(u64::try_from(cut + 1).unwrap()).await;
     }
-    field.game.left(40).await;
     field.ends().await;
 }
 
