@@ -7,7 +7,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
-    missing_docs,
     reason = "a bench may fail, and is no library"
 )]
 

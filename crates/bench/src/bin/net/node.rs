@@ -20,7 +20,7 @@ use spotlane_wire::descriptor::{
 };
 use spotlane_wire::payload::ApplicationPayload;
 
-pub fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -28,7 +28,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-pub fn identity(name: &str) -> NodeIdentity {
+pub(crate) fn identity(name: &str) -> NodeIdentity {
     let capability = ProtocolCapability::new("framework-service-v13").unwrap();
     NodeIdentity {
         rid: NodeRid::new(name.as_bytes()).unwrap(),
@@ -59,10 +59,10 @@ pub fn identity(name: &str) -> NodeIdentity {
 
 /// What a message carries.
 #[derive(Clone)]
-pub struct Load(pub ApplicationPayload);
+pub(crate) struct Load(pub(crate) ApplicationPayload);
 
 impl Load {
-    pub fn new(bytes: Bytes) -> Self {
+    pub(crate) fn new(bytes: Bytes) -> Self {
         Self(ApplicationPayload {
             packet_name: PacketName::new("p").unwrap(),
             content_type: ContentType::new("c").unwrap(),
@@ -70,7 +70,7 @@ impl Load {
         })
     }
 
-    pub fn send(&self) -> Record {
+    pub(crate) fn send(&self) -> Record {
         NodeSend {
             metadata: None,
             payload: self.0.clone(),
@@ -78,7 +78,7 @@ impl Load {
         .into()
     }
 
-    pub fn request(&self, correlation: u64) -> Record {
+    pub(crate) fn request(&self, correlation: u64) -> Record {
         NodeRequest {
             correlation: Correlation::new(correlation).unwrap(),
             metadata: None,
@@ -87,17 +87,17 @@ impl Load {
         .into()
     }
 
-    pub fn reply(&self, correlation: Correlation) -> Reply {
+    pub(crate) fn reply(&self, correlation: Correlation) -> Reply {
         answer(correlation, self.0.clone())
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.0.payload.as_bytes()
     }
 }
 
 /// A reply with a payload.
-pub fn answer(correlation: Correlation, payload: ApplicationPayload) -> Reply {
+pub(crate) fn answer(correlation: Correlation, payload: ApplicationPayload) -> Reply {
     Reply {
         correlation,
         outcome: ReplyOutcome {
