@@ -163,6 +163,7 @@ impl Host {
             actors: usize::try_from(core.capacity.live()).unwrap_or(usize::MAX),
             moving: core.moves.leaving(),
             sealing: core.moves.sealing(),
+            arrived: core.moves.arrived(),
             safe_to_shutdown: core.state.get() == HostState::Relocated && core.moves.leaving() == 0,
             peers: core.mesh.get().map_or(0, |mesh| mesh.peers().len()),
             admits_work: core.admits(),
@@ -292,6 +293,9 @@ pub struct HostStatus {
     /// How many of those start no further handler: they are sealed, or will be when the running handler
     /// ends, and have not left yet.
     pub sealing: usize,
+    /// How many Actors have come here by a move, are on their way here, or have gone on and are remembered until Message
+    /// Follow and the validity of their restore are over (RL-362).
+    pub arrived: usize,
     /// How many nodes it is connected to.
     pub peers: usize,
     /// Whether its owner lease admits work (RL-284).

@@ -24,7 +24,7 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind};
 use crate::message::Outcome;
 use crate::payload::Payload;
-use crate::relocation::{CallKey, Registered};
+use crate::relocation::{self, CallKey, Registered};
 use crate::resolve::connected;
 
 /// The fence of a message: the tenure that its sender believes in.
@@ -184,7 +184,7 @@ impl Asked {
                 Ok(reply) => {
                     if is_stale(&reply) {
                         // RL-167: the next call looks again; this one is never sent elsewhere (RL-156).
-                        self.core.forget_route(&tenure_of(&self.target));
+                        self.core.forget_route(&relocation::tenure_of(&self.target));
                     }
                     outcome(reply)
                 }
@@ -248,18 +248,6 @@ pub(crate) fn ask_now(
         key,
         target,
     }))
-}
-
-/// The tenure that a fence names.
-fn tenure_of(fence: &ActorRouteFence) -> Tenure {
-    Tenure {
-        object: AuthorityKey::Actor(fence.actor.actor_id.clone()),
-        object_generation: fence.actor.object_generation,
-        node_rid: fence.target_node_rid.clone(),
-        node_generation: fence.target_node_generation,
-        authority_owner_generation: fence.expected_authority_owner_generation,
-        owner_lease_generation: fence.expected_owner_lease_generation,
-    }
 }
 
 /// Name and payload of a message that only found no room or no connection.

@@ -115,7 +115,12 @@ impl Moves {
         self.sources().len()
     }
 
-    /// How many of them start no further handler, and have not left yet.
+    /// How many units have come here, or are remembered after their end.
+    pub(crate) fn arrived(&self) -> usize {
+        self.targets().len()
+    }
+
+    /// How many units that are on their way out start no further handler, and have not left yet.
     pub(crate) fn sealing(&self) -> usize {
         let sources = self.sources();
         sources.values().filter(|unit| unit.is_sealing()).count()

@@ -11,9 +11,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::allocated;
 use crate::app::Stores;
 use crate::players::{Client, Game, Player, gate_on, players, until};
-use crate::{VALIDITY, allocated};
 
 /// How long a round may take on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_mins(8);
@@ -273,9 +273,11 @@ impl Field {
     /// Waits until no move is kept in mind any more, here or at a target, and gives what is allocated then.
     pub(crate) async fn calm(&self) -> usize {
         let hosts = self.hosts();
-        until(|| hosts.iter().all(|host| host.status().moving == 0)).await;
-        // Sleep: a target says to nobody that it has forgotten a move.
-        tokio::time::sleep(2 * VALIDITY + Duration::from_secs(1)).await;
+        let forgotten = |host: &Host| {
+            let status = host.status();
+            status.moving == 0 && status.arrived == 0
+        };
+        until(|| hosts.iter().all(|host| forgotten(host))).await;
         allocated()
     }
 }

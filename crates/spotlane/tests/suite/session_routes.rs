@@ -54,25 +54,30 @@ impl StoreProvider for Counting {
     }
 }
 
+/// A host whose reads about the Actor `counted` are counted.
+async fn counting(stores: &Stores, settings: Settings) -> (Host, Counting) {
+    let counting = Counting {
+        store: stores.location.clone(),
+        about: "counted",
+        asked: Arc::default(),
+    };
+    let host = Host::builder()
+        .mesh("test")
+        .node_id("g")
+        .location_store(counting.clone())
+        .relocation_store(stores.relocation.clone())
+        .actor(Policy::preserve(Notes), Player::default)
+        .settings(settings);
+    (host.start().await.unwrap(), counting)
+}
+
 /// SB-3, SB-20, SB-30: nothing is read for a bind on a known route, for relays, replies, pushes and the notice of the end
 #[tokio::test(flavor = "multi_thread")]
 async fn t_bnd_06_a_relay_reads_no_store_and_goes_to_the_handler() {
     let (stores, game) = (Stores::new(), Game::default());
     let a = players("a", &stores, &game, settings()).await;
     a.actors().create::<Player>("counted").await.unwrap();
-    let counting = Counting {
-        store: stores.location.clone(),
-        about: "counted",
-        asked: Arc::default(),
-    };
-    let g = Host::builder()
-        .mesh("test")
-        .node_id("g")
-        .location_store(counting.clone())
-        .relocation_store(stores.relocation.clone())
-        .actor(Policy::preserve(Notes), Player::default)
-        .settings(settings());
-    let g = g.start().await.unwrap();
+    let (g, counting) = counting(&stores, settings()).await;
     connect(&[&a, &g]).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "counted").await;
@@ -233,19 +238,7 @@ async fn t_bnd_03_without_a_follow_route_a_stale_location_is_unavailable() {
     let a = players("a", &stores, &game, forgetful.clone()).await;
     a.actors().create::<Player>("counted").await.unwrap();
     let b = players("b", &stores, &game, forgetful.clone()).await;
-    let counting = Counting {
-        store: stores.location.clone(),
-        about: "counted",
-        asked: Arc::default(),
-    };
-    let g = Host::builder()
-        .mesh("test")
-        .node_id("g")
-        .location_store(counting.clone())
-        .relocation_store(stores.relocation.clone())
-        .actor(Policy::preserve(Notes), Player::default)
-        .settings(forgetful);
-    let g = g.start().await.unwrap();
+    let (g, counting) = counting(&stores, forgetful).await;
     acquainted(&[&a, &b, &g]).await;
     let stream = gate(&g).await;
     let mut client = Client::login(&stream, "counted").await;
