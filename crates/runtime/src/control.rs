@@ -67,13 +67,13 @@ pub(crate) fn peer_changed(core: &Arc<Core>, link: &PeerLink, event: &PeerEvent)
 fn entry_is_open(join: &ActorJoin, handle: ReplyHandle) {
     let owner = join.actor.expected_authority_owner_generation.get();
     let accepted = MembershipEpoch::new(owner).map(|membership_epoch| {
-        ReplyTail::ActorJoin(ActorJoinTail {
+        ReplyTail::ActorJoin(Box::new(ActorJoinTail {
             join: ActorJoinReply::Accepted {
                 spot: join.target_spot.spot.clone(),
                 membership_epoch,
                 receive_chunk_limit_bytes: None,
             },
-        })
+        }))
     });
     let (result, code) = (TerminalResult::Ok, FailureCode::None);
     match accepted {
@@ -149,7 +149,7 @@ async fn looked_up(core: &Arc<Core>, lookup: ActorLookup, handle: ReplyHandle) {
             correlation,
             TerminalResult::Ok,
             FailureCode::None,
-            ReplyTail::ActorLookup(tail),
+            ReplyTail::ActorLookup(Box::new(tail)),
             None,
         ),
         Err(error) => send_error(handle, correlation, &error),

@@ -408,12 +408,13 @@ impl Attempt {
             return Ok(None);
         }
         let (tail, payload) = remote::tail(reply)?;
-        let ReplyTail::ActorCreate(ActorCreateTail { creation }) = tail else {
+        let ReplyTail::ActorCreate(tail) = tail else {
             return Err(Error::new(
                 ErrorKind::ProtocolError,
                 "the reply is of another operation",
             ));
         };
+        let ActorCreateTail { creation } = *tail;
         let at = |actor: spotlane_wire::reference::ActorRef| ActorRef {
             id: actor.actor_id,
             generation: actor.object_generation,

@@ -79,7 +79,7 @@ pub(crate) async fn created(core: &Arc<Core>, create: ActorCreate, handle: Reply
         application_payload,
     } = ended;
     let tail = creation.map_or(ReplyTail::None, |creation| {
-        ReplyTail::ActorCreate(ActorCreateTail { creation })
+        ReplyTail::ActorCreate(Box::new(ActorCreateTail { creation }))
     });
     // RL-87: encoded anew for the connection of this command.
     send_reply(

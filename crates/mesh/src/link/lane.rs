@@ -41,6 +41,8 @@ const READ_BYTES: usize = 124 * 1024;
 const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
+/// A host that has begun no burst is asked again behind so many records: one that wants none is asked for few of them.
+const BURST_ASKED_EVERY: usize = 8;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
@@ -385,14 +387,17 @@ impl Reader {
         let core = Arc::clone(&self.core);
         let mut at = 0_usize;
         loop {
-            let (mut burst, mut offered_before) = (None, 0_usize);
+            // One record alone is not worth a burst.
+            let (mut burst, mut offered_before, mut ask_behind) = (None, 0_usize, 1_usize);
             while let Some(whole) = self.connection.find_whole(&input, at) {
                 let length = whole.end().saturating_sub(at);
-                if burst.is_none() && offered_before > 0 && delivery.offered == Offered::Taken {
-                    // One record alone is not worth it. What is at hand is mostly of one kind.
+                let asks = burst.is_none() && offered_before >= ask_behind;
+                if asks && delivery.offered == Offered::Taken {
+                    // What is at hand is mostly of one kind.
                     let rest = input.len().saturating_sub(at);
                     let records = rest.checked_div(length).unwrap_or(1).min(BURST_MESSAGES);
                     burst = core.node.inbound.on_burst(from, records);
+                    ask_behind = offered_before.saturating_add(BURST_ASKED_EVERY);
                 }
                 let offer = |record, answer| {
                     core.offer_next(&delivery, burst.as_deref_mut(), from, record, answer)

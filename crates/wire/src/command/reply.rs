@@ -136,7 +136,8 @@ wire_struct! {
 
 /// What a reply with the result `ok` carries beside its payload (WR-21).
 ///
-/// Contract: `request-specific-tail`.
+/// Contract: `request-specific-tail`. The larger ones are in boxes: nearly every reply has none, and each is moved
+/// several times on its way to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -146,29 +147,35 @@ pub enum ReplyTail {
     /// Nothing.
     None,
     /// What a look-up found.
-    ActorLookup(ActorLookupReply),
+    ActorLookup(Box<ActorLookupReply>),
     /// What a join gave.
-    ActorJoin(ActorJoinTail),
+    ActorJoin(Box<ActorJoinTail>),
     /// What a bind gave.
     StreamBind(StreamBindReply),
     /// What the creation of a User Spot gave.
-    UserSpotCreate(UserSpotCreateReply),
+    UserSpotCreate(Box<UserSpotCreateReply>),
     /// What the close of a User Spot gave.
     UserSpotClose(UserSpotCloseReply),
     /// What the creation of an Actor gave.
-    ActorCreate(ActorCreateTail),
+    ActorCreate(Box<ActorCreateTail>),
+}
+
+fn boxed<T, E>(tail: Result<T, E>) -> Result<Box<T>, E> {
+    tail.map(Box::new)
 }
 
 /// Makes the tail that replies to operations of this kind have (WR-21).
 macro_rules! by_operation {
     ($kind:expr, $make:ident($from:expr), or $none:expr) => {
         match $kind {
-            MeshOperationKind::ActorLookup => Layout::$make($from).map(Self::ActorLookup),
-            MeshOperationKind::ActorJoin => Layout::$make($from).map(Self::ActorJoin),
+            MeshOperationKind::ActorLookup => boxed(Layout::$make($from)).map(Self::ActorLookup),
+            MeshOperationKind::ActorJoin => boxed(Layout::$make($from)).map(Self::ActorJoin),
             MeshOperationKind::StreamBind => Layout::$make($from).map(Self::StreamBind),
-            MeshOperationKind::UserSpotCreate => Layout::$make($from).map(Self::UserSpotCreate),
+            MeshOperationKind::UserSpotCreate => {
+                boxed(Layout::$make($from)).map(Self::UserSpotCreate)
+            }
             MeshOperationKind::UserSpotClose => Layout::$make($from).map(Self::UserSpotClose),
-            MeshOperationKind::ActorCreate => Layout::$make($from).map(Self::ActorCreate),
+            MeshOperationKind::ActorCreate => boxed(Layout::$make($from)).map(Self::ActorCreate),
             MeshOperationKind::None
             | MeshOperationKind::NodeRequest
             | MeshOperationKind::ChannelRequest

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use spotlane_mesh::{Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received};
+use spotlane_mesh::{
+    Burst, Flow, Inbound, Mesh, MeshConfig, PeerEvent, PeerIntent, PeerLink, Received, ReplyHandle,
+};
 use spotlane_wire::Record;
 use tokio::runtime::Runtime;
 
@@ -22,9 +24,9 @@ struct Host {
     handled: AtomicU64,
 }
 
-impl Inbound for Host {
-    fn on_record(&self, received: Received) -> Flow {
-        match (received.record, received.reply) {
+impl Host {
+    fn take(&self, record: Record, reply: Option<ReplyHandle>) -> Flow {
+        match (record, reply) {
             (Record::NodeRequest(request), Some(reply)) => {
                 let answer = answer(request.correlation, request.payload);
                 reply.answer(answer).ok();
@@ -40,8 +42,27 @@ impl Inbound for Host {
         }
         Flow::Continue
     }
+}
+
+impl Inbound for Host {
+    fn on_record(&self, received: Received) -> Flow {
+        self.take(received.record, received.reply)
+    }
+
+    fn on_burst<'a>(&'a self, _: &'a PeerLink, _: usize) -> Option<Box<dyn Burst + 'a>> {
+        Some(Box::new(Together(self)))
+    }
 
     fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
+}
+
+/// Records that came together.
+struct Together<'a>(&'a Host);
+
+impl Burst for Together<'_> {
+    fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
+        self.0.take(record, reply)
+    }
 }
 
 pub async fn serve() {
