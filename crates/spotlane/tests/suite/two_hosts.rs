@@ -207,6 +207,8 @@ async fn an_actor_whose_owner_is_gone_is_unavailable() {
     connect(&[&a, &b]).await;
     b.actors().create::<Counter>("c").await.unwrap();
     drop(a);
+    // Its tasks end one after the other, and until its connection is gone it may still answer.
+    until(|| b.status().peers == 0).await;
     loop {
         let call = b
             .actor("c")
