@@ -37,7 +37,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
             let core = Arc::clone(core);
             let task = Arc::clone(&core);
             core.tasks
-                .spawn(async move { creations::created(&task, create, handle).await });
+                .spawn(async move { creations::created(&task, *create, handle).await });
         }
         (Record::ActorDestroy(destroy), Some(handle)) => {
             let task = Arc::clone(core);

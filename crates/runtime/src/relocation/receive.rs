@@ -169,8 +169,12 @@ impl TargetUnit {
     /// Command 52, in the receive step of its connection.
     ///
     /// EX-328, TGT-10: it is assembled at once, unless something that came before it waits for the driver.
-    pub(super) fn chunk(&self, now: Monotonic, connection: ConnectionId, chunk: RelocationState) {
-        let chunk = Box::new(chunk);
+    pub(super) fn chunk(
+        &self,
+        now: Monotonic,
+        connection: ConnectionId,
+        chunk: Box<RelocationState>,
+    ) {
         let event = TargetEvent::Chunk { connection, chunk };
         let mut desk = self.desk();
         if desk.driver == Is::Busy || !self.inbox.is_empty() {
