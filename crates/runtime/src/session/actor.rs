@@ -610,3 +610,6 @@ impl fmt::Debug for BoundSession<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
