@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spotlane_mesh_proto::admission::Side;
-use spotlane_mesh_proto::link::ConnectionToken;
+use spotlane_mesh_proto::link::{ActorMessage, ConnectionToken};
 use spotlane_mesh_proto::pending::Unmatched;
 use spotlane_mesh_proto::zmp::{ConnectionEnd, Sequence};
 use spotlane_types::generation::NodeGeneration;
@@ -38,6 +38,20 @@ pub trait Inbound: Send + Sync + 'static {
         None
     }
 
+    /// As [`Inbound::on_record`], for a message to an Actor that lies where it was read, so that the host can make of it what
+    /// it keeps, and nothing in between (EX-384). `None` asks for the record: [`Inbound::on_record`] gets it then, and may say
+    /// [`Flow::Later`], for which there is no way here. So it is unless this is implemented.
+    fn on_message(
+        &self,
+        from: &PeerLink,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        let _ = (from, message);
+        drop(reply);
+        None
+    }
+
     /// A peer has come, has changed or has gone. Of one peer these come one at a time and in order:
     /// admitted, then any number of updates, then lost. A record comes between the admission and the
     /// loss of its connection only.
@@ -54,6 +68,17 @@ pub trait Inbound: Send + Sync + 'static {
 pub trait Burst: Send {
     /// As [`Inbound::on_record`], of the connection that the burst is of.
     fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow;
+
+    /// As [`Inbound::on_message`], of the connection that the burst is of.
+    fn on_message(
+        &mut self,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        let _ = message;
+        drop(reply);
+        None
+    }
 }
 
 /// What happens to connections besides the coming and going of peers (TR-65).
@@ -194,7 +219,7 @@ impl PeerLink {
     /// is over or not used any more.
     pub fn submit(&self, record: Record) -> Result<(), Refused> {
         let how = How::Pinned(self.run);
-        let taken = self.core.submit(&record, how, Charge::Untracked);
+        let taken = self.core.submit(record.by_ref(), how, Charge::Untracked);
         refused(taken, record).map(drop)
     }
 
@@ -203,7 +228,9 @@ impl PeerLink {
     /// # Errors
     /// As [`Self::submit`].
     pub fn submit_tracked(&self, record: Record) -> Result<Tracked, Refused> {
-        let taken = self.core.submit_tracked(&record, How::Pinned(self.run));
+        let taken = self
+            .core
+            .submit_tracked(record.by_ref(), How::Pinned(self.run));
         refused(taken, record)
     }
 
@@ -216,7 +243,7 @@ impl PeerLink {
     /// As there.
     pub async fn send(&self, record: Record, within: Option<Duration>) -> Result<(), SendError> {
         let how = How::Pinned(self.run);
-        if self.core.send_now(&record, how) {
+        if self.core.send_now(record.by_ref(), how) {
             return Ok(());
         }
         self.core.send(record, how, within).await
@@ -227,7 +254,9 @@ impl PeerLink {
     /// # Errors
     /// As there.
     pub fn ask(&self, record: Record, timeout: Duration) -> Result<Asked, Refused> {
-        let taken = self.core.ask(&record, How::Pinned(self.run), timeout);
+        let taken = self
+            .core
+            .ask(record.by_ref(), How::Pinned(self.run), timeout);
         refused(taken, record)
     }
 
@@ -257,7 +286,7 @@ impl PeerLink {
     /// # Errors
     /// Nothing was sent, and the record comes back.
     pub fn submit_bulk(&self, record: Record) -> Result<Tracked, Refused> {
-        let taken = self.core.submit_bulk(&record, self.run);
+        let taken = self.core.submit_bulk(record.by_ref(), self.run);
         refused(taken, record)
     }
 }

@@ -65,5 +65,6 @@ pub use intent::{DiscoveredNode, PeerIntent};
 pub use link::Asked;
 pub use mesh::{Mesh, PeerInfo};
 pub use spotlane_mesh_proto as proto;
+pub use spotlane_mesh_proto::link::ActorMessage;
 pub use tls::{ClientCertificate, PemIdentity, TlsSettings};
 pub use tracked::{Tracked, Written};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use spotlane_types::id::{Endpoint, NodeRid, ProtocolCapability};
 use spotlane_types::kind::RuntimeState;
 use spotlane_types::time::Monotonic;
-use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
 use spotlane_wire::descriptor::RouteMeshAdmission;
+use spotlane_wire::{Record, RecordRef};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -219,8 +219,23 @@ impl Mesh {
     /// Nothing was sent, and the record comes back.
     pub fn submit(&self, peer: &NodeRid, record: Record) -> Result<(), Refused> {
         let core = self.to(peer);
-        let taken = core.and_then(|core| core.submit(&record, How::ToPeer, Charge::Untracked));
+        let taken =
+            core.and_then(|core| core.submit(record.by_ref(), How::ToPeer, Charge::Untracked));
         refused(taken, record).map(drop)
+    }
+
+    /// As [`Self::submit`], for a record that its caller keeps: nothing is moved, and nothing need come back.
+    ///
+    /// # Errors
+    /// Nothing was sent.
+    pub fn submit_ref<'a>(
+        &self,
+        peer: &NodeRid,
+        record: impl Into<RecordRef<'a>>,
+    ) -> Result<(), NotSubmitted> {
+        let core = self.to(peer)?;
+        let taken = core.submit(record.into(), How::ToPeer, Charge::Untracked);
+        taken.map(drop)
     }
 
     /// As [`Self::submit`], and tells when the record has left the queue (TR-94).
@@ -229,7 +244,7 @@ impl Mesh {
     /// As [`Self::submit`].
     pub fn submit_tracked(&self, peer: &NodeRid, record: Record) -> Result<Tracked, Refused> {
         let core = self.to(peer);
-        let taken = core.and_then(|core| core.submit_tracked(&record, How::ToPeer));
+        let taken = core.and_then(|core| core.submit_tracked(record.by_ref(), How::ToPeer));
         refused(taken, record)
     }
 
@@ -248,7 +263,7 @@ impl Mesh {
         within: Option<Duration>,
     ) -> Result<(), SendError> {
         match self.to(peer) {
-            Ok(core) if core.send_now(&record, How::ToPeer) => Ok(()),
+            Ok(core) if core.send_now(record.by_ref(), How::ToPeer) => Ok(()),
             Ok(core) => core.send(record, How::ToPeer, within).await,
             Err(why) => refused(Err(why), record).map_err(SendError::Refused),
         }
@@ -272,8 +287,21 @@ impl Mesh {
     /// Nothing was sent, and the record comes back.
     pub fn ask(&self, peer: &NodeRid, record: Record, timeout: Duration) -> Result<Asked, Refused> {
         let core = self.to(peer);
-        let taken = core.and_then(|core| core.ask(&record, How::ToPeer, timeout));
+        let taken = core.and_then(|core| core.ask(record.by_ref(), How::ToPeer, timeout));
         refused(taken, record)
+    }
+
+    /// As [`Self::ask`], for a record that its caller keeps.
+    ///
+    /// # Errors
+    /// Nothing was sent.
+    pub fn ask_ref<'a>(
+        &self,
+        peer: &NodeRid,
+        record: impl Into<RecordRef<'a>>,
+        timeout: Duration,
+    ) -> Result<Asked, NotSubmitted> {
+        self.to(peer)?.ask(record.into(), How::ToPeer, timeout)
     }
 
     /// Sends a record of class request and waits for its reply, for `timeout` in all (EX-268).

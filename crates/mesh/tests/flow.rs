@@ -22,13 +22,20 @@ use common::{
     Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch,
 };
 use spotlane_mesh::{
-    Burst, ClientCertificate, Diagnostic, Flow, Inbound, LostReason, Mesh, MeshConfig, PeerEvent,
-    PeerIntent, PeerLink, PemIdentity, Received, ReplyHandle, TlsSettings, Tracked, Written,
+    ActorMessage, Burst, ClientCertificate, Diagnostic, Flow, Inbound, LostReason, Mesh,
+    MeshConfig, PeerEvent, PeerIntent, PeerLink, PemIdentity, Received, ReplyHandle, TlsSettings,
+    Tracked, Written,
 };
-use spotlane_types::generation::DescriptorRevision;
-use spotlane_types::id::SecurityIdentity;
+use spotlane_types::count::HopCount;
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, DescriptorRevision, NodeGeneration, ObjectGeneration,
+    OwnerLeaseGeneration,
+};
+use spotlane_types::id::{OperationId, SecurityIdentity};
 use spotlane_types::kind::RuntimeState;
 use spotlane_wire::Record;
+use spotlane_wire::command::message::ActorSend;
+use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::Notify;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -87,6 +94,8 @@ struct Bursting {
     seen: Mutex<Vec<u32>>,
     bursts: AtomicUsize,
     in_bursts: AtomicUsize,
+    /// Messages to Actors that were taken where they lay.
+    in_place: AtomicUsize,
     left: Mutex<Option<u32>>,
     done: Notify,
 }
@@ -101,12 +110,36 @@ impl Bursting {
         if number % 10 == 0 && left.replace(number) != Some(number) {
             return false;
         }
+        self.note(number);
+        true
+    }
+
+    fn note(&self, number: u32) {
         let mut seen = self.seen.lock().unwrap();
         seen.push(number);
         if seen.len() == BURST_RECORDS {
             self.done.notify_one();
         }
-        true
+    }
+
+    /// Each third message to an Actor is wanted as a record.
+    fn take_in_place(
+        &self,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        let (payload, asks) = match message {
+            ActorMessage::Send(view) => (view.payload.payload, false),
+            ActorMessage::Request(view) => (view.payload.payload, true),
+        };
+        assert_eq!(reply.is_some(), asks);
+        let number = u32::from_be_bytes(payload.as_bytes()[..4].try_into().unwrap());
+        if number.is_multiple_of(3) {
+            return None;
+        }
+        self.in_place.fetch_add(1, Ordering::SeqCst);
+        self.note(number);
+        Some(Flow::Continue)
     }
 }
 
@@ -119,6 +152,15 @@ impl Inbound for BurstingHost {
         }
         received.from.resume();
         Flow::Later(Box::new(received))
+    }
+
+    fn on_message(
+        &self,
+        _: &PeerLink,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        self.0.take_in_place(message, reply)
     }
 
     fn on_burst<'a>(&'a self, from: &'a PeerLink, records: usize) -> Option<Box<dyn Burst + 'a>> {
@@ -150,16 +192,52 @@ impl Burst for OneBurst<'_> {
         self.from.resume();
         Flow::Later(Box::new(received))
     }
+
+    fn on_message(
+        &mut self,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        self.host.0.take_in_place(message, reply)
+    }
+}
+
+/// Every second is for an Actor.
+fn numbered(number: u32) -> Record {
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.resize(100, 0);
+    if number.is_multiple_of(2) {
+        return node_send(bytes);
+    }
+    Record::from(ActorSend {
+        operation: OperationId::new(1, u64::from(number)).unwrap(),
+        message_follow_hop_count: HopCount::MIN,
+        source_actor: None,
+        target_actor: ActorRouteFence {
+            actor: ActorRef {
+                actor_id: "e".parse().unwrap(),
+                object_generation: ObjectGeneration::MIN,
+            },
+            target_node_rid: rid("a"),
+            target_node_generation: NodeGeneration::MIN,
+            expected_authority_owner_generation: AuthorityOwnerGeneration::MIN,
+            expected_owner_lease_generation: OwnerLeaseGeneration::MIN,
+        },
+        bound_session_tail: None,
+        metadata: None,
+        payload: payload(bytes),
+    })
 }
 
 /// EX-384, EX-120: what comes together is handed up in bursts, each record once and in order, also when the host leaves some
-/// of them with the mesh.
+/// of them with the mesh, and takes messages to Actors where they lie or as records.
 #[tokio::test]
 async fn records_that_come_together_are_handed_up_in_bursts() {
     let host = Arc::new(Bursting {
         seen: Mutex::default(),
         bursts: AtomicUsize::new(0),
         in_bursts: AtomicUsize::new(0),
+        in_place: AtomicUsize::new(0),
         left: Mutex::default(),
         done: Notify::new(),
     });
@@ -171,9 +249,7 @@ async fn records_that_come_together_are_handed_up_in_bursts() {
     let b = start(MeshConfig::new(identity("b", 42)).peer(to), watch()).await;
     b.admitted("a").await;
     for number in 0..u32::try_from(BURST_RECORDS).unwrap() {
-        let mut bytes = number.to_be_bytes().to_vec();
-        bytes.resize(100, 0);
-        let sent = b.mesh.send(&rid("a"), node_send(bytes), None).await;
+        let sent = b.mesh.send(&rid("a"), numbered(number), None).await;
         assert!(sent.is_ok(), "{}", sent.unwrap_err());
     }
     let all = host.done.notified();
@@ -188,6 +264,12 @@ async fn records_that_come_together_are_handed_up_in_bursts() {
     assert!(
         in_bursts > BURST_RECORDS / 4,
         "only {in_bursts} came in bursts"
+    );
+    // Each third message to an Actor was wanted as a record; of the others some waited in the queue behind one that was left.
+    let in_place = host.in_place.load(Ordering::SeqCst);
+    assert!(
+        in_place > BURST_RECORDS / 10,
+        "only {in_place} were taken where they lay"
     );
 }
 

@@ -407,20 +407,14 @@ impl World {
         let event = match record {
             Record::RelocationPrepare(prepare) => TargetEvent::Prepare {
                 connection,
-                prepare: Box::new(prepare),
+                prepare,
                 local: LocalCheck::Fits,
             },
-            Record::RelocationState(chunk) => TargetEvent::Chunk {
-                connection,
-                chunk: Box::new(chunk),
-            },
-            Record::RelocationData(relay) => TargetEvent::Relay {
-                connection,
-                relay: Box::new(relay),
-            },
+            Record::RelocationState(chunk) => TargetEvent::Chunk { connection, chunk },
+            Record::RelocationData(relay) => TargetEvent::Relay { connection, relay },
             Record::RelocationCutover(cutover) => TargetEvent::Cutover {
                 connection,
-                cutover: Box::new(cutover),
+                cutover,
             },
             other => panic!("no command of a source: {other:?}"),
         };
@@ -432,8 +426,8 @@ impl World {
             return;
         };
         let event = match record {
-            Record::RelocationReady(ready) => SourceEvent::Ready(Box::new(ready)),
-            Record::RelocationFailed(failed) => SourceEvent::Failed(Box::new(failed)),
+            Record::RelocationReady(ready) => SourceEvent::Ready(ready),
+            Record::RelocationFailed(failed) => SourceEvent::Failed(failed),
             other => panic!("no command of a target: {other:?}"),
         };
         self.give_source(event);

@@ -44,7 +44,7 @@ fn operation(core: &Arc<Core>, link: &PeerLink, record: Record, reply: Option<Re
             let core = Arc::clone(core);
             let task = Arc::clone(&core);
             core.tasks
-                .spawn(async move { creations::created(&task, create, handle).await });
+                .spawn(async move { creations::created(&task, *create, handle).await });
         }
         (Record::ActorDestroy(destroy), Some(handle)) => {
             let task = Arc::clone(core);

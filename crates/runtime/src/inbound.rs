@@ -6,16 +6,19 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use foldhash::fast::RandomState;
 use spotlane_lane::{JobPermit, JobPermits, JobSource, Refusal};
-use spotlane_mesh::{Burst, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle};
+use spotlane_mesh::{
+    ActorMessage, Burst, Flow, Inbound, PeerEvent, PeerLink, Received, ReplyHandle,
+};
 use spotlane_session::Peer;
 use spotlane_types::count::{Correlation, HopCount, ReplyRouteId};
-use spotlane_types::id::{ActorId, NodeRid, PacketName};
+use spotlane_types::id::{ActorId, NodeRid, OperationId, PacketName};
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
-use spotlane_wire::command::message::{ActorRequest, ActorSend};
+use spotlane_wire::command::message::{BoundSessionTail, BoundSessionTailView};
 use spotlane_wire::command::reply::{Reply, ReplyOutcome, ReplyTail};
 use spotlane_wire::payload::ApplicationPayload;
-use spotlane_wire::reference::ActorRouteFence;
+use spotlane_wire::reference::{ActorRef, ActorRefView, ActorRouteFence, ActorRouteFenceView};
+use spotlane_wire::view::{MetadataView, PayloadView, Viewed as _};
 
 use crate::cell::{NOT_ADMITTED, Work};
 use crate::control;
@@ -137,37 +140,28 @@ pub(crate) struct Inlet(pub(crate) Arc<Dispatcher>);
 
 impl Inbound for Inlet {
     fn on_record(&self, received: Received) -> Flow {
-        let Some(core) = self.0.core.upgrade() else {
-            return Flow::Continue;
-        };
         let Received {
             from,
             record,
             reply,
         } = received;
-        let mut intake = Intake {
-            judged: Judged::now(&core),
-            core,
-            dispatcher: &self.0,
-            link: &from,
-            burst: 0,
-            permits: None,
-            last: None,
-        };
-        intake.take(record, reply)
+        match Intake::new(&self.0, &from, 0) {
+            Some(mut intake) => intake.take(record, reply),
+            None => Flow::Continue,
+        }
+    }
+
+    fn on_message(
+        &self,
+        from: &PeerLink,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        Intake::new(&self.0, from, 0)?.take_message(message, reply)
     }
 
     fn on_burst<'a>(&'a self, from: &'a PeerLink, records: usize) -> Option<Box<dyn Burst + 'a>> {
-        let core = self.0.core.upgrade()?;
-        Some(Box::new(Intake {
-            judged: Judged::now(&core),
-            core,
-            dispatcher: &self.0,
-            link: from,
-            burst: records,
-            permits: None,
-            last: None,
-        }))
+        Some(Box::new(Intake::new(&self.0, from, records)?))
     }
 
     fn on_peer(&self, link: &PeerLink, event: PeerEvent) {
@@ -219,13 +213,144 @@ struct Intake<'a> {
     last: Option<Arc<Live>>,
 }
 
+/// What the two commands of a message have in common.
+struct Seen<'m, 'a> {
+    operation: OperationId,
+    hops: HopCount,
+    source: Option<&'m ActorRefView<'a>>,
+    target: &'m ActorRouteFenceView<'a>,
+    tail: Option<&'m BoundSessionTailView<'a>>,
+    metadata: Option<&'m MetadataView<'a>>,
+    payload: &'m PayloadView<'a>,
+}
+
+impl<'m, 'a> Seen<'m, 'a> {
+    /// With what the answer of a request repeats.
+    #[inline]
+    fn of(message: &'m ActorMessage<'a>) -> (Self, Option<Correlation>) {
+        macro_rules! seen {
+            ($view:ident) => {
+                Self {
+                    operation: $view.operation,
+                    hops: $view.message_follow_hop_count,
+                    source: $view.source_actor.as_ref(),
+                    target: &$view.target_actor,
+                    tail: $view.bound_session_tail.as_ref(),
+                    metadata: $view.metadata.as_ref(),
+                    payload: &$view.payload,
+                }
+            };
+        }
+        match message {
+            ActorMessage::Send(view) => (seen!(view), None),
+            ActorMessage::Request(view) => (seen!(view), Some(view.correlation)),
+        }
+    }
+}
+
+/// Whether an ordinary message, of no session, is for this Actor in this run of the host (RL-169).
+fn is_for(core: &Core, live: &Live, seen: &Seen<'_, '_>) -> bool {
+    let target = seen.target;
+    seen.tail.is_none()
+        && target.actor.actor_id.as_bytes() == live.unit.id().as_bytes()
+        && target.target_node_rid.as_bytes() == core.identity.rid.as_bytes()
+        && target.target_node_generation == core.identity.generation
+        && core.lease.is_of(target.expected_owner_lease_generation)
+        && !session::is_followed_name(seen.payload.packet_name.as_bytes())
+}
+
 impl Burst for Intake<'_> {
     fn on_record(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
         self.take(record, reply)
     }
+
+    fn on_message(
+        &mut self,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        self.take_message(message, reply)
+    }
 }
 
-impl Intake<'_> {
+impl<'a> Intake<'a> {
+    /// `None` when the host is gone.
+    fn new(dispatcher: &'a Arc<Dispatcher>, link: &'a PeerLink, burst: usize) -> Option<Self> {
+        let core = dispatcher.core.upgrade()?;
+        Some(Self {
+            judged: Judged::now(&core),
+            core,
+            dispatcher,
+            link,
+            burst,
+            permits: None,
+            last: None,
+        })
+    }
+
+    /// Takes a message from where it was read into the place that it has in the queue of its Actor, and copies nothing in
+    /// between (EX-384). `None` when there is no permit: it stays with the mesh, as a record.
+    #[inline]
+    fn take_message(
+        &mut self,
+        message: &ActorMessage<'_>,
+        reply: Option<ReplyHandle>,
+    ) -> Option<Flow> {
+        let permit = self.permit()?;
+        let (seen, correlation) = Seen::of(message);
+        let reply = match (correlation, reply) {
+            (None, _) => ReplyTo::NOBODY,
+            (Some(correlation), Some(handle)) => self.answer(handle, correlation),
+            // TR-66: the mesh gives a way back with each request.
+            (Some(_), None) => return Some(Flow::Continue),
+        };
+        let message = self.message(&seen, reply);
+        let Some(live) = self
+            .last
+            .take_if(|last| self.judged.takes_messages && is_for(&self.core, last, &seen))
+        else {
+            let fence = ActorRouteFence::from_view(seen.target);
+            return Some(self.place(fence, message, Some(permit)));
+        };
+        Some(match self.enqueue(&live, message, Some(permit)) {
+            Taken::Yes => {
+                self.last = Some(live);
+                Flow::Continue
+            }
+            Taken::Waits => Flow::Pause,
+            Taken::No(message) => {
+                let fence = ActorRouteFence::from_view(seen.target);
+                self.place(fence, message, None)
+            }
+        })
+    }
+
+    #[inline]
+    fn answer(&self, handle: ReplyHandle, correlation: Correlation) -> ReplyTo {
+        ReplyTo::mesh(MeshAnswer {
+            core: Arc::downgrade(&self.core),
+            handle,
+            correlation,
+        })
+    }
+
+    #[inline]
+    fn message(&self, seen: &Seen<'_, '_>, reply: ReplyTo) -> Box<Message> {
+        let from = Origin::Peer(PeerOrigin {
+            node: self.link.peer().clone(),
+            node_generation: self.link.node_generation(),
+            actor: seen.source.map(ActorRef::from_view),
+            operation: seen.operation,
+            hops: seen.hops,
+        });
+        let (name, payload) = Payload::from_view(seen.payload);
+        let metadata = seen.metadata.map(MetadataView::to_frame);
+        let tail = seen
+            .tail
+            .map(|tail| Box::new(BoundSessionTail::from_view(tail)));
+        Message::boxed(name, payload, metadata, from, reply, tail)
+    }
+
     #[inline]
     fn take(&mut self, record: Record, reply: Option<ReplyHandle>) -> Flow {
         match record {
@@ -240,7 +365,7 @@ impl Intake<'_> {
                     }));
                 };
                 match self.unpack(record, reply) {
-                    Some((fence, message)) => self.take_message(fence, message, permit),
+                    Some((fence, message)) => self.place(fence, message, Some(permit)),
                     None => Flow::Continue,
                 }
             }
@@ -279,46 +404,25 @@ impl Intake<'_> {
         reply: Option<ReplyHandle>,
     ) -> Option<(ActorRouteFence, Box<Message>)> {
         let (fence, operation, hops, actor, tail, metadata, payload, reply) = match record {
-            Record::ActorSend(ActorSend {
-                operation,
-                message_follow_hop_count,
-                source_actor,
-                target_actor,
-                bound_session_tail,
-                metadata,
-                payload,
-            }) => (
-                target_actor,
-                operation,
-                message_follow_hop_count,
-                source_actor,
-                bound_session_tail,
-                metadata,
-                payload,
+            Record::ActorSend(it) => (
+                it.target_actor,
+                it.operation,
+                it.message_follow_hop_count,
+                it.source_actor,
+                it.bound_session_tail,
+                it.metadata,
+                it.payload,
                 ReplyTo::NOBODY,
             ),
-            Record::ActorRequest(ActorRequest {
-                correlation,
-                operation,
-                message_follow_hop_count,
-                source_actor,
-                target_actor,
-                bound_session_tail,
-                metadata,
-                payload,
-            }) => (
-                target_actor,
-                operation,
-                message_follow_hop_count,
-                source_actor,
-                bound_session_tail,
-                metadata,
-                payload,
-                ReplyTo::mesh(MeshAnswer {
-                    core: Arc::downgrade(&self.core),
-                    handle: reply?,
-                    correlation,
-                }),
+            Record::ActorRequest(it) => (
+                it.target_actor,
+                it.operation,
+                it.message_follow_hop_count,
+                it.source_actor,
+                it.bound_session_tail,
+                it.metadata,
+                it.payload,
+                self.answer(reply?, it.correlation),
             ),
             _ => return None,
         };
@@ -330,19 +434,17 @@ impl Intake<'_> {
             operation,
             hops,
         });
-        let mut message = Box::new(Message::new(name, payload, metadata, from, reply));
-        if let Some(tail) = tail {
-            message.tail = Some(Box::new(tail));
-        }
+        let tail = tail.map(Box::new);
+        let message = Message::boxed(name, payload, metadata, from, reply, tail);
         Some((fence, message))
     }
 
     /// Puts a message into the queue of its Actor, or answers why not. The head decides; nothing is decoded (EX-323).
-    fn take_message(
+    fn place(
         &mut self,
         fence: ActorRouteFence,
         message: Box<Message>,
-        permit: JobPermit,
+        permit: Option<JobPermit>,
     ) -> Flow {
         let core = Arc::clone(&self.core);
         if !self.judged.takes_messages {
@@ -358,21 +460,8 @@ impl Intake<'_> {
             session::take_followed(&core, fence, message);
             return Flow::Continue;
         }
-        let (mut permit, mut message) = (Some(permit), message);
+        let (mut permit, mut message) = (permit, message);
         let id = &fence.actor.actor_id;
-        if let Some(live) = self.last.take()
-            && live.unit.id() == id
-            && message.tail.is_none()
-        {
-            message = match self.enqueue(&live, message, permit.take()) {
-                Taken::Yes => {
-                    self.last = Some(live);
-                    return Flow::Continue;
-                }
-                Taken::Waits => return Flow::Pause,
-                Taken::No(message) => message,
-            };
-        }
         // Again when the slot changed hands in between (RL-170); each change ends the one before it.
         for _ in 0..CHANGES_MAX {
             message = match core.slots.get(id) {

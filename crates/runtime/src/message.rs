@@ -69,6 +69,27 @@ impl Message {
         }
     }
 
+    /// Where it stays until its handler runs.
+    #[inline]
+    pub(crate) fn boxed(
+        name: PacketName,
+        payload: Payload,
+        metadata: Option<MetadataFrame>,
+        from: Origin,
+        reply: ReplyTo,
+        tail: Option<Box<BoundSessionTail>>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            name,
+            payload,
+            metadata,
+            from,
+            reply,
+            tail,
+            name_abroad: OnceLock::new(),
+        })
+    }
+
     /// The session that relays it.
     pub(crate) fn of_session(mut self, tail: Option<BoundSessionTail>) -> Self {
         self.tail = tail.map(Box::new);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use spotlane_types::id::{ContentType, PacketName};
 use spotlane_wire::blob::PayloadBytes;
 use spotlane_wire::payload::ApplicationPayload;
+use spotlane_wire::view::PayloadView;
 
 use crate::error::{Error, ErrorKind};
 
@@ -105,6 +106,16 @@ impl Payload {
             bytes,
         };
         (payload.packet_name, this)
+    }
+
+    /// As [`Self::from_wire`], of an envelope where it lies.
+    #[inline]
+    pub(crate) fn from_view(payload: &PayloadView<'_>) -> (PacketName, Self) {
+        let this = Self {
+            content_type: ContentType::from_borrowed(payload.content_type),
+            bytes: payload.payload.to_bytes(),
+        };
+        (PacketName::from_borrowed(payload.packet_name), this)
     }
 
     fn expect_type(&self, expected: &str) -> Result<(), Error> {

@@ -57,8 +57,8 @@ fn send_record(
     target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
-) -> Result<Record, Error> {
-    Ok(Record::from(ActorSend {
+) -> Result<ActorSend, Error> {
+    Ok(ActorSend {
         operation: core.ids.operation(),
         message_follow_hop_count: HopCount::MIN,
         source_actor: caller.reference(),
@@ -66,7 +66,7 @@ fn send_record(
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
-    }))
+    })
 }
 
 /// Sends a one-way message that finds a connection with room; gives back name and payload of any other.
@@ -80,11 +80,12 @@ pub(crate) fn send_now(
     name: PacketName,
     payload: Payload,
 ) -> Result<Option<(PacketName, Payload)>, Error> {
-    let node = target.target_node_rid.clone();
-    let record = send_record(core, caller, target, name, payload)?;
-    match core.mesh()?.submit(&node, record) {
+    let send = send_record(core, caller, target, name, payload)?;
+    let node = &send.target_actor.target_node_rid;
+    match core.mesh()?.submit_ref(node, &send) {
         Ok(()) => Ok(None),
-        Err(refused) => may_wait(refused).map(Some),
+        Err(why) if may_wait(&why) => Ok(Some(Payload::from_wire(send.payload))),
+        Err(why) => Err(refused(send.into(), why)),
     }
 }
 
@@ -97,8 +98,8 @@ pub(crate) async fn send(
     payload: Payload,
     deadline: &Deadline,
 ) -> Result<(), Error> {
-    let record = send_record(core, caller, fence(&tenure)?, name, payload)?;
-    submit(core, &tenure.node_rid, record, deadline).await
+    let send = send_record(core, caller, fence(&tenure)?, name, payload)?;
+    submit(core, &tenure.node_rid, send.into(), deadline).await
 }
 
 /// Sends a one-way record, waiting for the connection and for room.
@@ -129,8 +130,8 @@ pub(crate) async fn request(
     deadline: &Deadline,
 ) -> Outcome {
     let _place = core.pending.place(deadline).await?;
-    let (record, key) = request_record(core, caller, fence(&tenure)?, name, payload)?;
-    match tracked(core, &tenure.node_rid, record, key, deadline).await? {
+    let (request, key) = request_record(core, caller, fence(&tenure)?, name, payload)?;
+    match tracked(core, &tenure.node_rid, request.into(), key, deadline).await? {
         Ended::Here(reply) => answered(core, &tenure, reply),
         Ended::Relayed(outcome) => outcome,
     }
@@ -150,9 +151,9 @@ fn request_record(
     target: ActorRouteFence,
     name: PacketName,
     payload: Payload,
-) -> Result<(Record, CallKey), Error> {
+) -> Result<(ActorRequest, CallKey), Error> {
     let (operation, correlation) = core.ids.request();
-    let record = Record::from(ActorRequest {
+    let request = ActorRequest {
         correlation,
         operation,
         message_follow_hop_count: HopCount::MIN,
@@ -161,8 +162,8 @@ fn request_record(
         bound_session_tail: None,
         metadata: None,
         payload: payload.into_wire(name)?,
-    });
-    Ok((record, (operation, ReplyRouteId::new(correlation.get())?)))
+    };
+    Ok((request, (operation, ReplyRouteId::new(correlation.get())?)))
 }
 
 /// A request that is on its way, with nothing to wait for but its answer.
@@ -227,16 +228,20 @@ pub(crate) fn ask_now(
     let Some(place) = core.pending.try_place() else {
         return Ok(Err((name, payload)));
     };
-    let (record, key) = request_record(core, caller, target.clone(), name, payload)?;
+    let (request, key) = request_record(core, caller, target, name, payload)?;
     let (sender, relayed) = oneshot::channel();
     // EX-272: before it is sent.
     let mesh = core.mesh()?;
     core.pending.register(key, sender);
-    let reply = match mesh.ask(&target.target_node_rid, record, timeout) {
+    let node = &request.target_actor.target_node_rid;
+    let reply = match mesh.ask_ref(node, &request, timeout) {
         Ok(asked) => asked,
-        Err(refused) => {
+        Err(why) => {
             drop(core.pending.take(&key));
-            return may_wait(refused).map(Err);
+            if may_wait(&why) {
+                return Ok(Err(Payload::from_wire(request.payload)));
+            }
+            return Err(refused(request.into(), why));
         }
     };
     // From here on it is given back by what is returned, and so is the place among the calls.
@@ -246,33 +251,25 @@ pub(crate) fn ask_now(
         relayed: Some(relayed),
         core: Arc::clone(core),
         key,
-        target,
+        target: request.target_actor,
     }))
 }
 
-/// Name and payload of a message that only found no room or no connection.
-///
-/// # Errors
-/// Why it can never be sent.
-fn may_wait(refused: Refused) -> Result<(PacketName, Payload), Error> {
-    let waits = matches!(
-        refused.why,
+/// Whether a message only found no room or no connection.
+const fn may_wait(why: &NotSubmitted) -> bool {
+    matches!(
+        why,
         NotSubmitted::Full { .. }
             | NotSubmitted::TooManyRequests { .. }
             | NotSubmitted::NotConnected
-    );
-    match *refused.record {
-        Record::ActorSend(ActorSend { payload, .. })
-        | Record::ActorRequest(ActorRequest { payload, .. })
-            if waits =>
-        {
-            Ok(Payload::from_wire(payload))
-        }
-        record => Err(send_error(SendError::Refused(Refused {
-            record: Box::new(record),
-            why: refused.why,
-        }))),
-    }
+    )
+}
+
+fn refused(record: Record, why: NotSubmitted) -> Error {
+    send_error(SendError::Refused(Refused {
+        record: Box::new(record),
+        why,
+    }))
 }
 
 /// Where the end of a request came from.

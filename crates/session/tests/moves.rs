@@ -341,16 +341,16 @@ fn barrier(vectors: &Value) -> Barrier {
         Record::decode(&[frame], MeshOperationKind::None).unwrap()
     };
     let route = |name: &str| match record(name) {
-        Record::SessionRelocationRoute(route) => route,
+        Record::SessionRelocationRoute(route) => *route,
         other => panic!("{other:?}"),
     };
     Barrier {
         seal: match record("sessionRelocationSeal") {
-            Record::SessionRelocationSeal(seal) => seal,
+            Record::SessionRelocationSeal(seal) => *seal,
             other => panic!("{other:?}"),
         },
         sealed: match record("sessionRelocationSealed") {
-            Record::SessionRelocationSealed(sealed) => sealed,
+            Record::SessionRelocationSealed(sealed) => *sealed,
             other => panic!("{other:?}"),
         },
         commit: route("sessionRelocationRouteCommit"),
@@ -491,7 +491,7 @@ fn the_receiver_cases_of_the_replacement_vectors_hold() {
     let byte = |value: &Value| u8::try_from(value.as_u64().unwrap()).unwrap();
     let frame: Bytes = bytes.iter().map(byte).collect();
     let record = match Record::decode(&[frame], MeshOperationKind::None).unwrap() {
-        Record::BoundSessionReplaced(record) => record,
+        Record::BoundSessionReplaced(record) => *record,
         other => panic!("{other:?}"),
     };
     for case in vectors["receiverFenceCases"].as_array().unwrap() {

@@ -80,5 +80,8 @@ pub use command::{Command, PayloadRule, ViewCommand};
 pub use error::{DecodeError, EncodeError, ErrorKind};
 pub use frame_buffer::{Frame, FrameBuffer, FramePart};
 pub use frame_slice::FrameSlice;
-pub use record::{Record, decode_command, decode_command_slices, encode_command, view_command};
+pub use record::{
+    Record, RecordRef, decode_command, decode_command_slices, encode_command, view_command,
+    view_command_slices,
+};
 pub use standalone::{Standalone, decode, encode};

@@ -178,6 +178,20 @@ pub fn view_command<C: ViewCommand>(frames: &[Bytes]) -> Result<C::View<'_>, Dec
     }
 }
 
+/// As [`view_command`], of frames that lie in a larger buffer.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn view_command_slices<'a, C: ViewCommand>(
+    frames: &[FrameSlice<'a>],
+) -> Result<C::View<'a>, DecodeError> {
+    match read_view::<C>(frames) {
+        Ok(view) => Ok(view),
+        Err(error) => Err(named::<C>(error)),
+    }
+}
+
 #[inline]
 fn read_view<'a, C: ViewCommand>(frames: &[FrameSlice<'a>]) -> Read<C::View<'a>> {
     let header = expect_command::<C>(frames)?;
@@ -291,9 +305,52 @@ fn write_frame(
     Ok(())
 }
 
+/// What a variant of [`Record`] holds: the command itself or a box of it.
+macro_rules! held {
+    ($name:ident) => {
+        $name
+    };
+    ($name:ident boxed) => {
+        Box<$name>
+    };
+}
+
+/// A command as a variant of [`Record`].
+macro_rules! into_record {
+    ($name:ident) => {
+        impl From<$name> for Record {
+            #[inline(always)]
+            fn from(command: $name) -> Self {
+                Self::$name(command)
+            }
+        }
+    };
+    ($name:ident boxed) => {
+        impl From<$name> for Record {
+            #[inline(always)]
+            fn from(command: $name) -> Self {
+                Self::$name(Box::new(command))
+            }
+        }
+
+        impl From<Box<$name>> for Record {
+            #[inline(always)]
+            fn from(command: Box<$name>) -> Self {
+                Self::$name(command)
+            }
+        }
+    };
+}
+
 macro_rules! records {
-    ($($name:ident,)+) => {
+    ($($name:ident $($boxed:ident)?,)+) => {
+        $(into_record!($name $($boxed)?);)+
+
         /// Any record of service-wire v1.
+        ///
+        /// Commands of more than 240 bytes are held in a box: a record is moved several times on its way, whatever it carries.
+        /// `Record::from` makes one of any command; a command that has to be of one kind is decoded without a box by
+        /// [`decode_command`], and looked at without any copy by [`view_command`].
         ///
         /// ```
         /// use spotlane_types::kind::MeshOperationKind;
@@ -308,10 +365,52 @@ macro_rules! records {
         #[expect(clippy::exhaustive_enums, reason = "the commands of service-wire v1 are closed")]
         #[expect(missing_docs, reason = "each variant is documented as the command it holds")]
         pub enum Record {
-            $($name($name),)+
+            $($name(held!($name $($boxed)?)),)+
+        }
+
+        /// Any record, where it lies: what is encoded and sent need not be moved into a [`Record`] first.
+        #[derive(Clone, Copy, Debug)]
+        #[expect(clippy::exhaustive_enums, reason = "the commands of service-wire v1 are closed")]
+        #[expect(missing_docs, reason = "each variant is documented as the command it holds")]
+        pub enum RecordRef<'a> {
+            $($name(&'a $name),)+
+        }
+
+        $(impl<'a> From<&'a $name> for RecordRef<'a> {
+            #[inline]
+            fn from(command: &'a $name) -> Self {
+                Self::$name(command)
+            }
+        })+
+
+        impl<'a> From<&'a Record> for RecordRef<'a> {
+            #[inline]
+            fn from(record: &'a Record) -> Self {
+                record.by_ref()
+            }
+        }
+
+        impl RecordRef<'_> {
+            /// As [`Record::encode`].
+            ///
+            /// # Errors
+            /// As there.
+            pub fn encode(self, out: &mut FrameBuffer) -> Result<(), EncodeError> {
+                match self {
+                    $(Self::$name(command) => encode_command(command, out),)+
+                }
+            }
         }
 
         impl Record {
+            /// The record where it lies.
+            #[inline]
+            pub const fn by_ref(&self) -> RecordRef<'_> {
+                match self {
+                    $(Self::$name(command) => RecordRef::$name(command),)+
+                }
+            }
+
             /// The command bytes in use; every other one is reserved (WR-3).
             pub const COMMAND_IDS: &'static [u8] = &[$($name::ID,)+];
 
@@ -320,9 +419,10 @@ macro_rules! records {
             /// `pending` is the kind of the operation that a reply answers, from the table of pending
             /// requests; it decides the tail of command 20 (WR-21) and nothing else.
             ///
-            /// Allocates nothing for an application message whose ids have at most 38 bytes; longer ids,
-            /// vectors, frozen records and rare large cases take memory in proportion to the input
-            /// (WR-4). Payloads and chunks are slices of the frames (WR-7).
+            /// For an application message whose ids have at most 38 bytes, allocates nothing but the one box of a message to an
+            /// Actor or a Spot (commands 22 to 25); [`decode_command`] does without that one too. Longer ids, vectors, frozen
+            /// records and rare large cases take memory in proportion to the input (WR-4). Payloads and chunks are slices of
+            /// the frames (WR-7).
             ///
             /// # Errors
             /// The frames are not a legal record: a violation by the peer that sent them. The error
@@ -366,9 +466,7 @@ macro_rules! records {
             /// The record breaks a rule over several fields or a bound of its encoding (WR-6); `out`
             /// is empty then.
             pub fn encode(&self, out: &mut FrameBuffer) -> Result<(), EncodeError> {
-                match self {
-                    $(Self::$name(command) => encode_command(command, out),)+
-                }
+                self.by_ref().encode(out)
             }
 
             /// The command byte.
@@ -431,7 +529,7 @@ macro_rules! records {
             ) -> Result<Self, JsonError> {
                 json::read_object_with(body, pending, |body| match command {
                     $($name::ID => {
-                        $name::from_members(body, metadata, payload).map(Self::$name)
+                        $name::from_members(body, metadata, payload).map(Self::from)
                     })+
                     other => Err(JsonError::new(format!("command {other} is reserved"))),
                 })
@@ -452,10 +550,10 @@ fn unknown_command(command: u8) -> DecodeError {
 }
 
 records! {
-    Hello,
-    Admit,
+    Hello boxed,
+    Admit boxed,
     Reject,
-    Update,
+    Update boxed,
     LivenessProbe,
     LivenessAck,
     NodeSend,
@@ -463,35 +561,35 @@ records! {
     ChannelSend,
     ChannelRequest,
     Reply,
-    SpotSend,
-    SpotRequest,
-    LogicalMulticast,
-    ActorSend,
-    ActorRequest,
+    SpotSend boxed,
+    SpotRequest boxed,
+    LogicalMulticast boxed,
+    ActorSend boxed,
+    ActorRequest boxed,
     ActorLookup,
     ActorDestroy,
-    ActorJoin,
+    ActorJoin boxed,
     ActorLeft,
-    RelocationReady,
-    RelocationData,
-    ReplyRelay,
-    RelocationCutover,
+    RelocationReady boxed,
+    RelocationData boxed,
+    ReplyRelay boxed,
+    RelocationCutover boxed,
     BoundSessionSend,
     ActorJoined,
     BoundSessionBind,
-    InstanceSpot,
-    RelocationPrepare,
-    SessionRelocationSeal,
-    SessionRelocationSealed,
-    SessionRelocationRoute,
-    ReplyRelayAck,
-    UserSpotCreate,
+    InstanceSpot boxed,
+    RelocationPrepare boxed,
+    SessionRelocationSeal boxed,
+    SessionRelocationSealed boxed,
+    SessionRelocationRoute boxed,
+    ReplyRelayAck boxed,
+    UserSpotCreate boxed,
     UserSpotClose,
-    ActorCreate,
-    MessageFollow,
-    BoundSessionReplaced,
-    RelocationState,
-    RelocationFailed,
+    ActorCreate boxed,
+    MessageFollow boxed,
+    BoundSessionReplaced boxed,
+    RelocationState boxed,
+    RelocationFailed boxed,
 }
 
 #[cfg(feature = "serde")]

@@ -299,6 +299,14 @@ fn an_error_says_what_where_and_why() {
     );
 }
 
+/// A record is moved several times between decoder, queues and handler, whatever it carries: the largest command decides what a
+/// probe costs. What is larger than a reply therefore stands in a box.
+#[test]
+fn a_record_is_no_larger_than_the_commands_that_come_most_often() {
+    assert!(size_of::<Record>() <= 248, "{}", size_of::<Record>());
+    assert!(size_of::<Record>() <= size_of::<Reply>() + size_of::<usize>());
+}
+
 /// WR-3
 #[test]
 fn a_record_of_another_command_is_told_from_a_damaged_one() {

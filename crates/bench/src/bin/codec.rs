@@ -187,7 +187,7 @@ fn ours(records: &[ActorSend]) -> Result<Forms<ActorSend, Vec<Bytes>>, Box<dyn E
         let decoded = decode_command::<ActorSend>(frames, MeshOperationKind::None)?;
         assert_eq!(decoded, *record);
         let decoded = Record::decode(frames, MeshOperationKind::None)?;
-        assert_eq!(decoded, Record::ActorSend(record.clone()));
+        assert_eq!(decoded, Record::from(record.clone()));
         encoded.push(frames.to_vec());
     }
     Ok(forms(records.to_vec(), encoded))

@@ -2,7 +2,7 @@
 
 use spotlane_types::count::Correlation;
 use spotlane_types::kind::MeshOperationKind;
-use spotlane_wire::Record;
+use spotlane_wire::RecordRef;
 use spotlane_wire::reference::BindingTransition;
 
 /// The class of a command: what it is wrapped in and which lane it takes.
@@ -24,46 +24,46 @@ pub enum Class {
 }
 
 /// The class of a record.
-pub const fn class_of(record: &Record) -> Class {
+pub const fn class_of(record: RecordRef<'_>) -> Class {
     match record {
-        Record::NodeSend(_)
-        | Record::ChannelSend(_)
-        | Record::SpotSend(_)
-        | Record::LogicalMulticast(_)
-        | Record::ActorSend(_)
-        | Record::ActorLeft(_)
-        | Record::RelocationData(_)
-        | Record::RelocationCutover(_)
-        | Record::BoundSessionSend(_)
-        | Record::ActorJoined(_)
-        | Record::InstanceSpot(_)
-        | Record::SessionRelocationRoute(_)
-        | Record::MessageFollow(_)
-        | Record::BoundSessionReplaced(_)
-        | Record::RelocationState(_) => Class::OneWay,
-        Record::NodeRequest(_)
-        | Record::ChannelRequest(_)
-        | Record::SpotRequest(_)
-        | Record::ActorRequest(_)
-        | Record::ActorLookup(_)
-        | Record::ActorDestroy(_)
-        | Record::ActorJoin(_)
-        | Record::BoundSessionBind(_)
-        | Record::UserSpotCreate(_)
-        | Record::UserSpotClose(_)
-        | Record::ActorCreate(_) => Class::Request,
-        Record::Reply(_) => Class::Reply,
-        Record::Hello(_) | Record::Admit(_) | Record::Reject(_) | Record::Update(_) => {
+        RecordRef::NodeSend(_)
+        | RecordRef::ChannelSend(_)
+        | RecordRef::SpotSend(_)
+        | RecordRef::LogicalMulticast(_)
+        | RecordRef::ActorSend(_)
+        | RecordRef::ActorLeft(_)
+        | RecordRef::RelocationData(_)
+        | RecordRef::RelocationCutover(_)
+        | RecordRef::BoundSessionSend(_)
+        | RecordRef::ActorJoined(_)
+        | RecordRef::InstanceSpot(_)
+        | RecordRef::SessionRelocationRoute(_)
+        | RecordRef::MessageFollow(_)
+        | RecordRef::BoundSessionReplaced(_)
+        | RecordRef::RelocationState(_) => Class::OneWay,
+        RecordRef::NodeRequest(_)
+        | RecordRef::ChannelRequest(_)
+        | RecordRef::SpotRequest(_)
+        | RecordRef::ActorRequest(_)
+        | RecordRef::ActorLookup(_)
+        | RecordRef::ActorDestroy(_)
+        | RecordRef::ActorJoin(_)
+        | RecordRef::BoundSessionBind(_)
+        | RecordRef::UserSpotCreate(_)
+        | RecordRef::UserSpotClose(_)
+        | RecordRef::ActorCreate(_) => Class::Request,
+        RecordRef::Reply(_) => Class::Reply,
+        RecordRef::Hello(_) | RecordRef::Admit(_) | RecordRef::Reject(_) | RecordRef::Update(_) => {
             Class::Admission
         }
-        Record::LivenessProbe(_) | Record::LivenessAck(_) => Class::Liveness,
-        Record::RelocationReady(_)
-        | Record::RelocationPrepare(_)
-        | Record::SessionRelocationSeal(_)
-        | Record::SessionRelocationSealed(_)
-        | Record::RelocationFailed(_)
-        | Record::ReplyRelay(_)
-        | Record::ReplyRelayAck(_) => Class::Relocation,
+        RecordRef::LivenessProbe(_) | RecordRef::LivenessAck(_) => Class::Liveness,
+        RecordRef::RelocationReady(_)
+        | RecordRef::RelocationPrepare(_)
+        | RecordRef::SessionRelocationSeal(_)
+        | RecordRef::SessionRelocationSealed(_)
+        | RecordRef::RelocationFailed(_)
+        | RecordRef::ReplyRelay(_)
+        | RecordRef::ReplyRelayAck(_) => Class::Relocation,
     }
 }
 
@@ -78,59 +78,62 @@ pub struct Question {
 }
 
 /// What a record asks; `None` for every record whose answer is not the generic reply (TR-66).
-pub const fn question_of(record: &Record) -> Option<Question> {
+pub const fn question_of(record: RecordRef<'_>) -> Option<Question> {
     let (correlation, kind) = match record {
-        Record::NodeRequest(it) => (it.correlation, MeshOperationKind::NodeRequest),
-        Record::ChannelRequest(it) => (it.correlation, MeshOperationKind::ChannelRequest),
-        Record::SpotRequest(it) => (it.correlation, MeshOperationKind::SpotRequest),
-        Record::ActorRequest(it) => (it.correlation, MeshOperationKind::ActorRequest),
-        Record::ActorLookup(it) => (it.correlation, MeshOperationKind::ActorLookup),
-        Record::ActorDestroy(it) => (it.correlation, MeshOperationKind::ActorDestroy),
-        Record::ActorJoin(it) => (it.correlation, MeshOperationKind::ActorJoin),
-        Record::BoundSessionBind(it) => match it.binding {
+        RecordRef::NodeRequest(it) => (it.correlation, MeshOperationKind::NodeRequest),
+        RecordRef::ChannelRequest(it) => (it.correlation, MeshOperationKind::ChannelRequest),
+        RecordRef::SpotRequest(it) => (it.correlation, MeshOperationKind::SpotRequest),
+        RecordRef::ActorRequest(it) => (it.correlation, MeshOperationKind::ActorRequest),
+        RecordRef::ActorLookup(it) => (it.correlation, MeshOperationKind::ActorLookup),
+        RecordRef::ActorDestroy(it) => (it.correlation, MeshOperationKind::ActorDestroy),
+        RecordRef::ActorJoin(it) => (it.correlation, MeshOperationKind::ActorJoin),
+        RecordRef::BoundSessionBind(it) => match it.binding {
             BindingTransition::Active { .. } => (it.correlation, MeshOperationKind::StreamBind),
             // SB-61: answered without tail.
             BindingTransition::Tombstone { .. } => {
                 (it.correlation, MeshOperationKind::StreamUnbind)
             }
         },
-        Record::UserSpotCreate(it) => (it.correlation, MeshOperationKind::UserSpotCreate),
-        Record::UserSpotClose(it) => (it.correlation, MeshOperationKind::UserSpotClose),
-        Record::ActorCreate(it) => (it.correlation, MeshOperationKind::ActorCreate),
-        Record::Hello(_)
-        | Record::Admit(_)
-        | Record::Reject(_)
-        | Record::Update(_)
-        | Record::LivenessProbe(_)
-        | Record::LivenessAck(_)
-        | Record::NodeSend(_)
-        | Record::ChannelSend(_)
-        | Record::Reply(_)
-        | Record::SpotSend(_)
-        | Record::LogicalMulticast(_)
-        | Record::ActorSend(_)
-        | Record::ActorLeft(_)
-        | Record::RelocationReady(_)
-        | Record::RelocationData(_)
-        | Record::ReplyRelay(_)
-        | Record::RelocationCutover(_)
-        | Record::BoundSessionSend(_)
-        | Record::ActorJoined(_)
-        | Record::InstanceSpot(_)
-        | Record::RelocationPrepare(_)
-        | Record::SessionRelocationSeal(_)
-        | Record::SessionRelocationSealed(_)
-        | Record::SessionRelocationRoute(_)
-        | Record::ReplyRelayAck(_)
-        | Record::MessageFollow(_)
-        | Record::BoundSessionReplaced(_)
-        | Record::RelocationState(_)
-        | Record::RelocationFailed(_) => return None,
+        RecordRef::UserSpotCreate(it) => (it.correlation, MeshOperationKind::UserSpotCreate),
+        RecordRef::UserSpotClose(it) => (it.correlation, MeshOperationKind::UserSpotClose),
+        RecordRef::ActorCreate(it) => (it.correlation, MeshOperationKind::ActorCreate),
+        RecordRef::Hello(_)
+        | RecordRef::Admit(_)
+        | RecordRef::Reject(_)
+        | RecordRef::Update(_)
+        | RecordRef::LivenessProbe(_)
+        | RecordRef::LivenessAck(_)
+        | RecordRef::NodeSend(_)
+        | RecordRef::ChannelSend(_)
+        | RecordRef::Reply(_)
+        | RecordRef::SpotSend(_)
+        | RecordRef::LogicalMulticast(_)
+        | RecordRef::ActorSend(_)
+        | RecordRef::ActorLeft(_)
+        | RecordRef::RelocationReady(_)
+        | RecordRef::RelocationData(_)
+        | RecordRef::ReplyRelay(_)
+        | RecordRef::RelocationCutover(_)
+        | RecordRef::BoundSessionSend(_)
+        | RecordRef::ActorJoined(_)
+        | RecordRef::InstanceSpot(_)
+        | RecordRef::RelocationPrepare(_)
+        | RecordRef::SessionRelocationSeal(_)
+        | RecordRef::SessionRelocationSealed(_)
+        | RecordRef::SessionRelocationRoute(_)
+        | RecordRef::ReplyRelayAck(_)
+        | RecordRef::MessageFollow(_)
+        | RecordRef::BoundSessionReplaced(_)
+        | RecordRef::RelocationState(_)
+        | RecordRef::RelocationFailed(_) => return None,
     };
     Some(Question { correlation, kind })
 }
 
+/// Where the command byte stands in the head frame of a record.
+pub(super) const COMMAND_AT: usize = 3;
+
 /// The command byte of the head frame of a record, whatever the rest of it is.
 pub(super) fn command_of(frames: &[bytes::Bytes]) -> Option<u8> {
-    frames.first()?.get(3).copied()
+    frames.first()?.get(COMMAND_AT).copied()
 }

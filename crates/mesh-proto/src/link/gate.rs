@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 
 use spotlane_wire::command::reply::Reply;
-use spotlane_wire::{FrameBuffer, Record, encode_command};
+use spotlane_wire::{FrameBuffer, RecordRef, encode_command};
 
 use super::class::{Class, class_of};
 use super::effect::NotSubmitted;
@@ -65,7 +65,7 @@ impl Gate {
     /// Nothing was written.
     pub fn one_way(
         self,
-        record: &Record,
+        record: RecordRef<'_>,
         GateBuffer(frames): &mut GateBuffer,
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {

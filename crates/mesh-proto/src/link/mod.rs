@@ -34,7 +34,9 @@ pub use effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome, Redial};
 pub use event::{AcceptedLane, Awaits, ConnectionToken, LinkEvent, LinkSettings, Submit};
 pub use gate::{Gate, GateBuffer, Gates};
 pub use hold::HeldBudget;
-pub use receive::{ordinary, ordinary_whole, reply_outcome, reply_whole};
+pub use receive::{
+    ActorMessage, is_message, message_whole, ordinary, ordinary_whole, reply_outcome, reply_whole,
+};
 
 use crate::admission::{Admission, AdmissionEffect, AdmissionEvent, Side};
 use crate::bound::HANDSHAKE_TIMEOUT;

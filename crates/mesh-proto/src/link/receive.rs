@@ -4,12 +4,13 @@ use bytes::Bytes;
 use spotlane_types::kind::MeshOperationKind;
 use spotlane_types::time::Monotonic;
 use spotlane_wire::command::Command as _;
-use spotlane_wire::command::admission::{Admit, Hello, Reject, Update};
+use spotlane_wire::command::admission::{Hello, Reject, Update};
 use spotlane_wire::command::liveness::{LivenessAck, LivenessProbe};
+use spotlane_wire::command::message::{ActorRequest, ActorRequestView, ActorSend, ActorSendView};
 use spotlane_wire::command::reply::Reply;
-use spotlane_wire::{FrameSlice, Record};
+use spotlane_wire::{FrameSlice, Record, ViewCommand as _, view_command_slices};
 
-use super::class::{Class, class_of, command_of};
+use super::class::{COMMAND_AT, Class, class_of, command_of};
 use super::effect::{EndReason, Ignored, LinkEffect, Outcome};
 use super::event::LinkEvent;
 use super::{Effects, Link, Responsive, Stage, Used};
@@ -60,6 +61,27 @@ pub fn ordinary(message: Message) -> Result<(Record, Option<Sequence>), Message>
     }
 }
 
+/// A message to an Actor that was checked and is not copied yet: whoever puts it into a queue makes of it what that queue
+/// holds, and nothing in between (EX-384).
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the two commands of the contract")]
+pub enum ActorMessage<'a> {
+    /// Command 24.
+    Send(ActorSendView<'a>),
+    /// Command 25.
+    Request(ActorRequestView<'a>),
+}
+
+impl ActorMessage<'_> {
+    /// The record as a value of its own.
+    pub fn to_record(&self) -> Record {
+        match self {
+            Self::Send(view) => ActorSend::from_view(view).into(),
+            Self::Request(view) => ActorRequest::from_view(view).into(),
+        }
+    }
+}
+
 /// As [`ordinary`], for a message that lies in a buffer as a whole; gives the record to `take`, with the
 /// sequence that an answer has to name.
 ///
@@ -79,10 +101,41 @@ pub fn ordinary_whole<T>(
     }
 }
 
+/// Whether a message that lies in a buffer as a whole is for [`message_whole`].
+#[inline]
+pub fn is_message(whole: &Whole, buffer: &Bytes) -> bool {
+    let command = whole.first_byte_at(buffer, COMMAND_AT);
+    matches!(command, Some(ActorSend::ID | ActorRequest::ID))
+}
+
+/// As [`ordinary_whole`], for a message to an Actor, which `take` gets where it lies.
+///
+/// # Errors
+/// It is something else, or not legal; it is still in the buffer.
+#[inline]
+pub fn message_whole<T>(
+    whole: &Whole,
+    buffer: &Bytes,
+    take: impl FnOnce(&ActorMessage<'_>, Option<Sequence>) -> T,
+) -> Result<T, NotCommon> {
+    let sequence = whole.application()?;
+    let taken = match sequence {
+        None => whole.with_frames(buffer, |frames| {
+            let view = view_command_slices::<ActorSend>(frames).ok()?;
+            Some(take(&ActorMessage::Send(view), None))
+        }),
+        Some(_) => whole.with_frames(buffer, |frames| {
+            let view = view_command_slices::<ActorRequest>(frames).ok()?;
+            Some(take(&ActorMessage::Request(view), sequence))
+        }),
+    };
+    taken.flatten().ok_or(NotCommon)
+}
+
 /// Whether a record is for the layers above, and wrapped as its class says.
 #[inline]
 const fn is_ordinary(record: &Record, sequence: Option<Sequence>) -> bool {
-    match (class_of(record), sequence) {
+    match (class_of(record.by_ref()), sequence) {
         (Class::OneWay | Class::Relocation, None) | (Class::Request, Some(_)) => true,
         (Class::OneWay | Class::Relocation, Some(_))
         | (Class::Request, None)
@@ -232,7 +285,7 @@ impl Link {
                 };
             }
         };
-        let class = class_of(&record);
+        let class = class_of(record.by_ref());
         match (class, wrapped) {
             (Class::Admission, Wrapped::Plain | Wrapped::CompletionControl) => {
                 self.admission_record(now, record, frames, out);
@@ -277,21 +330,21 @@ impl Link {
         out: &mut Effects,
     ) {
         let frame = frames.first().map_or(&[][..], |frame| &frame[..]);
-        let event = if let Record::Hello(Hello { admission }) = record {
+        let event = if let Record::Hello(hello) = record {
             // TR-74: a link that lost does not answer; the one that is kept does.
             if self.used() == Used::No {
                 out.push(LinkEffect::AnswerOnKeeper);
                 return;
             }
-            AdmissionEvent::Hello(Offered::of(admission, frame))
-        } else if let Record::Admit(Admit { admission }) = record {
-            AdmissionEvent::Admit(Offered::of(admission, frame))
-        } else if let Record::Update(Update { admission }) = record {
-            AdmissionEvent::Update(Offered::of(admission, frame))
+            AdmissionEvent::Hello(Offered::of(hello.admission, frame))
+        } else if let Record::Admit(admit) = record {
+            AdmissionEvent::Admit(Offered::of(admit.admission, frame))
+        } else if let Record::Update(update) = record {
+            AdmissionEvent::Update(Offered::of(update.admission, frame))
         } else if let Record::Reject(Reject { reason }) = record {
             AdmissionEvent::Reject(reason)
         } else {
-            let class = class_of(&record);
+            let class = class_of(record.by_ref());
             out.push(LinkEffect::Ignored(Ignored::Misplaced(class)));
             return;
         };

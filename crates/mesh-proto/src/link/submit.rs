@@ -1,7 +1,7 @@
 //! What goes out.
 
-use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
+use spotlane_wire::{Record, RecordRef};
 
 use super::class::{Class, class_of};
 use super::effect::{EndReason, Ignored, LinkEffect, NotSubmitted, Outcome};
@@ -22,7 +22,7 @@ impl Link {
             pin,
             awaits,
         } = submit;
-        out.push(match self.send(id, &record, pin.as_ref(), awaits) {
+        out.push(match self.send(id, record.by_ref(), pin.as_ref(), awaits) {
             Ok(parts) => LinkEffect::Write(Lane::Application, parts),
             Err(why) => LinkEffect::NotSubmitted { id, why },
         });
@@ -36,7 +36,7 @@ impl Link {
     pub fn send(
         &mut self,
         id: SubmitId,
-        record: &Record,
+        record: RecordRef<'_>,
         pin: Option<&ConnectionToken>,
         awaits: Option<Awaits>,
     ) -> Result<Parts, NotSubmitted> {
@@ -51,7 +51,7 @@ impl Link {
     pub fn send_to(
         &mut self,
         id: SubmitId,
-        record: &Record,
+        record: RecordRef<'_>,
         awaits: Option<Awaits>,
         sink: &mut impl Sink,
     ) -> Result<Size, NotSubmitted> {
@@ -67,7 +67,7 @@ impl Link {
     fn admit_submit(
         &mut self,
         id: SubmitId,
-        record: &Record,
+        record: RecordRef<'_>,
         pin: Option<&ConnectionToken>,
         awaits: Option<Awaits>,
     ) -> Result<Envelope, NotSubmitted> {
@@ -130,7 +130,7 @@ impl Link {
         &mut self,
         lane: Lane,
         envelope: Envelope,
-        record: &Record,
+        record: RecordRef<'_>,
     ) -> Result<(), NotSubmitted> {
         let limit = match (&self.stage, lane) {
             (Stage::Up(up), Lane::Application) => up.limits.application,
@@ -199,19 +199,19 @@ impl Link {
         sequence: Sequence,
         reply: &Record,
     ) -> Result<Envelope, NotSubmitted> {
-        let class = class_of(reply);
+        let class = class_of(reply.by_ref());
         if class != Class::Reply {
             return Err(NotSubmitted::Misused(class));
         }
         let envelope = Envelope::Reply(sequence);
-        self.encode(Lane::Completion, envelope, reply)?;
+        self.encode(Lane::Completion, envelope, reply.by_ref())?;
         Ok(envelope)
     }
 
     /// Sends a record of the link itself.
     pub(super) fn control(&mut self, record: &Record, out: &mut Effects) {
         // TR-67: in E2 the Completion lane has replies alone.
-        let (lane, envelope) = match (class_of(record), self.edition) {
+        let (lane, envelope) = match (class_of(record.by_ref()), self.edition) {
             (Class::Liveness, Edition::E1) => (Lane::Completion, Envelope::CompletionControl),
             (Class::Liveness, Edition::E2)
             | (
@@ -223,7 +223,7 @@ impl Link {
                 _,
             ) => (Lane::Application, Envelope::Plain),
         };
-        match self.encode(lane, envelope, record) {
+        match self.encode(lane, envelope, record.by_ref()) {
             Ok(()) => {
                 let parts = self.encoded(envelope);
                 out.push(LinkEffect::Write(lane, parts));

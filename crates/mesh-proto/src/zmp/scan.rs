@@ -53,6 +53,13 @@ impl Whole {
         }
     }
 
+    /// A byte of its first frame.
+    #[inline]
+    pub fn first_byte_at(&self, buffer: &[u8], at: usize) -> Option<u8> {
+        let (from, to) = *self.bodies.list.first()?;
+        buffer.get(from..to)?.get(at).copied()
+    }
+
     /// Where it ends in its buffer.
     pub const fn end(&self) -> usize {
         self.bodies.end

@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use spotlane_mesh_proto::Machine as _;
 use spotlane_mesh_proto::link::{
-    LinkEvent, Outcome, ordinary, ordinary_whole, reply_outcome, reply_whole,
+    ActorMessage, LinkEvent, Outcome, is_message, message_whole, ordinary, ordinary_whole,
+    reply_outcome, reply_whole,
 };
 use spotlane_mesh_proto::pending::{Request, Unmatched};
 use spotlane_mesh_proto::zmp::{
@@ -28,7 +29,7 @@ use super::inbox::{Item, Offered};
 use super::turn::Turn;
 use super::waiting::End;
 use crate::config::Scheme;
-use crate::inbound::{Burst, Diagnostic, PeerLink, Received};
+use crate::inbound::{Burst, Diagnostic, Flow, PeerLink, Received};
 use crate::out::BURST_MESSAGES;
 use crate::stream::{Incoming, Stream};
 
@@ -394,10 +395,16 @@ impl Reader {
                     let records = rest.checked_div(length).unwrap_or(1).min(BURST_MESSAGES);
                     burst = core.node.inbound.on_burst(from, records);
                 }
-                let offer = |record, answer| {
-                    core.offer_next(&delivery, burst.as_deref_mut(), from, record, answer)
+                let offered = if is_message(&whole, &input) {
+                    message_whole(&whole, &input, |message, answer| {
+                        core.offer_message(&delivery, burst.as_deref_mut(), from, message, answer)
+                    })
+                } else {
+                    ordinary_whole(&whole, &input, |record, answer| {
+                        core.offer_next(&delivery, burst.as_deref_mut(), from, record, answer)
+                    })
                 };
-                let Ok(offered) = ordinary_whole(&whole, &input, offer) else {
+                let Ok(offered) = offered else {
                     break;
                 };
                 at = whole.end();
@@ -539,6 +546,34 @@ impl LinkCore {
         }
         self.queue_record(from, record, answer);
         delivery.offered
+    }
+
+    /// As [`Self::offer_next`], for a message that need not become a record unless the host wants one.
+    #[inline]
+    fn offer_message(
+        self: &Arc<Self>,
+        delivery: &Delivery,
+        mut burst: Option<&mut (dyn Burst + '_)>,
+        from: &PeerLink,
+        message: &ActorMessage<'_>,
+        answer: Option<Sequence>,
+    ) -> Offered {
+        if delivery.offered == Offered::Taken {
+            let reply = self.reply_handle(from, answer);
+            let mut as_record = false;
+            let offered = self.offer_by(|| {
+                let flow = match &mut burst {
+                    Some(burst) => burst.on_message(message, reply),
+                    None => self.node.inbound.on_message(from, message, reply),
+                };
+                as_record = flow.is_none();
+                flow.unwrap_or(Flow::Continue)
+            });
+            if !as_record {
+                return offered;
+            }
+        }
+        self.offer_next(delivery, burst, from, message.to_record(), answer)
     }
 
     /// Keeps a record for a host that has paused.

@@ -15,8 +15,8 @@ use spotlane_mesh_proto::link::{
 use spotlane_mesh_proto::pending::{NotTaken, SubmitId};
 use spotlane_mesh_proto::zmp::{Sequence, Size};
 use spotlane_types::generation::NodeGeneration;
-use spotlane_wire::Record;
 use spotlane_wire::command::reply::Reply;
+use spotlane_wire::{Record, RecordRef};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -144,7 +144,7 @@ impl LinkCore {
 
     pub(crate) fn submit_tracked(
         &self,
-        record: &Record,
+        record: RecordRef<'_>,
         how: How,
     ) -> Result<Tracked, NotSubmitted> {
         let tracked = self.submit(record, how, Charge::Tracked)?;
@@ -158,7 +158,7 @@ impl LinkCore {
     }
 
     /// Queues the record, if there is room and nobody who waits for it; nearly always that is so.
-    pub(crate) fn send_now(&self, record: &Record, how: How) -> bool {
+    pub(crate) fn send_now(&self, record: RecordRef<'_>, how: How) -> bool {
         !self.application.is_waited_for() && self.submit(record, how, Charge::Untracked).is_ok()
     }
 
@@ -171,7 +171,7 @@ impl LinkCore {
     ) -> Result<(), SendError> {
         let most = self.node.config.send_timeout;
         let waited = within.map_or(most, |within| within.min(most));
-        let submit = || self.submit(&record, how, Charge::Untracked);
+        let submit = || self.submit(record.by_ref(), how, Charge::Untracked);
         match timeout_at(Instant::now() + waited, self.in_turn(submit)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(why)) => Err(SendError::Refused(Refused::new(record, why))),
@@ -203,7 +203,7 @@ impl LinkCore {
         how: How,
         timeout: Duration,
     ) -> Result<Reply, RequestError> {
-        match self.ask_in_time(&record, how, timeout).await {
+        match self.ask_in_time(record.by_ref(), how, timeout).await {
             Ok(asked) => {
                 drop(record);
                 asked.await
@@ -215,7 +215,7 @@ impl LinkCore {
     /// Waits for room and sends the request. What it gives has to be polled at once, by the same task.
     async fn ask_in_time(
         self: &Arc<Self>,
-        record: &Record,
+        record: RecordRef<'_>,
         how: How,
         timeout: Duration,
     ) -> Result<Asked, Unsent> {
@@ -242,7 +242,7 @@ impl LinkCore {
     /// Queues a record of class one-way or relocation.
     pub(crate) fn submit(
         &self,
-        record: &Record,
+        record: RecordRef<'_>,
         how: How,
         charge: Charge,
     ) -> Result<Option<Tracked>, NotSubmitted> {
@@ -268,7 +268,7 @@ impl LinkCore {
     /// Queues a chunk.
     pub(crate) fn submit_bulk(
         &self,
-        record: &Record,
+        record: RecordRef<'_>,
         run: NodeGeneration,
     ) -> Result<Tracked, NotSubmitted> {
         let how = How::Pinned(run);
@@ -286,7 +286,7 @@ impl LinkCore {
     /// entry is there before a byte can leave (EX-272), and no task is started for it (EX-390).
     pub(crate) fn ask(
         self: &Arc<Self>,
-        record: &Record,
+        record: RecordRef<'_>,
         how: How,
         timeout: Duration,
     ) -> Result<Asked, NotSubmitted> {
@@ -296,7 +296,7 @@ impl LinkCore {
     /// As [`Self::ask`]; with the waker of a caller that waits at once.
     fn ask_from(
         self: &Arc<Self>,
-        record: &Record,
+        record: RecordRef<'_>,
         how: How,
         timeout: Duration,
         here: Option<Waker>,

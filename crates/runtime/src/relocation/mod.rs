@@ -181,13 +181,13 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Taken {
     match record {
         // Only the run that was asked answers; what its record names must be itself besides.
         Record::RelocationReady(ready) => match core.moves.source(&ready.object) {
-            Some(source) if source.is_to(link) => source.push(SourceEvent::Ready(Box::new(ready))),
+            Some(source) if source.is_to(link) => source.push(SourceEvent::Ready(ready)),
             Some(_) => ignored("an answer of another node"),
             None => ignored("no such move leaves here"),
         },
         Record::RelocationFailed(failed) => match core.moves.source(&failed.object) {
             Some(source) if source.is_to(link) => {
-                source.push(SourceEvent::Failed(Box::new(failed)));
+                source.push(SourceEvent::Failed(failed));
             }
             Some(_) => ignored("an answer of another node"),
             None => ignored("no such move leaves here"),
@@ -195,7 +195,7 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Taken {
         Record::RelocationPrepare(prepare) if !is_from(&prepare, link) => {
             ignored("a move in the name of another node");
         }
-        Record::RelocationPrepare(prepare) => target::prepared(core, connection, Box::new(prepare)),
+        Record::RelocationPrepare(prepare) => target::prepared(core, connection, prepare),
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
             Some(target) => {
                 let now = Monotonic::from_origin(core.clock.elapsed());
@@ -205,16 +205,13 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Taken {
             None => ignored("no such move comes here"),
         },
         Record::RelocationData(relay) => match core.moves.target(&relay.object) {
-            Some(target) => target.push(TargetEvent::Relay {
-                connection,
-                relay: Box::new(relay),
-            }),
+            Some(target) => target.push(TargetEvent::Relay { connection, relay }),
             None => ignored("no such move comes here"),
         },
         Record::RelocationCutover(cutover) => match core.moves.target(&cutover.object) {
             Some(target) => target.push(TargetEvent::Cutover {
                 connection,
-                cutover: Box::new(cutover),
+                cutover,
             }),
             None => ignored("no such move comes here"),
         },
@@ -225,7 +222,7 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Taken {
                 source.push(SourceEvent::CommitHint);
             }
         }
-        Record::ReplyRelay(relay) => take_relay(core, link, relay),
+        Record::ReplyRelay(relay) => take_relay(core, link, *relay),
         Record::ReplyRelayAck(ack) => take_confirmation(core, link, &ack),
         other => return Taken::Not(Box::new(other)),
     }

@@ -185,11 +185,10 @@ impl TargetUnit {
         &self,
         now: Monotonic,
         connection: ConnectionId,
-        chunk: RelocationState,
+        chunk: Box<RelocationState>,
         resumes: impl FnOnce() -> Waker,
     ) -> Flow {
         let bytes = chunk.chunk_data.as_bytes().len();
-        let chunk = Box::new(chunk);
         let event = TargetEvent::Chunk { connection, chunk };
         let mut desk = self.desk();
         if desk.driver == Is::Busy || !self.inbox.is_empty() {

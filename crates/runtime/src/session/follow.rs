@@ -41,7 +41,12 @@ const END: &str = "$zlink.bound-session-end";
 
 /// Whether a message is one of these two.
 pub(crate) fn is_followed(name: &PacketName) -> bool {
-    matches!(name.as_str(), BIND | END)
+    is_followed_name(name.as_bytes())
+}
+
+/// As [`is_followed`].
+pub(crate) fn is_followed_name(name: &[u8]) -> bool {
+    name == BIND.as_bytes() || name == END.as_bytes()
 }
 
 /// Sends a bind or notice along a Follow route, or refuses it (RL-152, RL-153).

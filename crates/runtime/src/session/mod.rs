@@ -37,7 +37,9 @@ use crate::core::Core;
 pub(crate) use actor::ActorSession;
 pub use actor::BoundSession;
 use follow::Asked;
-pub(crate) use follow::{is_followed, take as take_followed, take_here as take_queued};
+pub(crate) use follow::{
+    is_followed, is_followed_name, take as take_followed, take_here as take_queued,
+};
 use gone::Watch;
 pub(crate) use gone::end_those_of_the_gone;
 use line::{Leaves, Lines};

@@ -74,24 +74,24 @@ fn one_way(core: &Arc<Core>, peer: Peer, record: Record) {
         Record::BoundSessionReplaced(replaced) => {
             // SB-52: the session judges; a record that it refuses has changed nothing.
             if let Some(actors) = sessions.actors(&replaced.retired_session.session_rid) {
-                actors.on_replaced(peer, replaced);
+                actors.on_replaced(peer, *replaced);
             }
         }
         Record::SessionRelocationSeal(seal) => {
             // WR-55: without the session there is no seal and no answer.
             if let Some(actors) = sessions.actors(&seal.session_rid) {
-                actors.on_seal(seal);
+                actors.on_seal(*seal);
             }
         }
         Record::SessionRelocationSealed(sealed) => {
             let source = core.moves.source_of(&sealed.actor.actor.actor_id);
             if let Some(source) = source {
-                source.push(SourceEvent::BindingSealed(Box::new(sealed)));
+                source.push(SourceEvent::BindingSealed(sealed));
             }
         }
         Record::SessionRelocationRoute(update) => {
             if let Some(actors) = sessions.actors(&update.session_rid) {
-                actors.on_route(core.identity.mesh.clone(), update);
+                actors.on_route(core.identity.mesh.clone(), *update);
             } else {
                 // RL-322
                 tracing::warn!(target: "spotlane::runtime::session", "late_session_route_update");

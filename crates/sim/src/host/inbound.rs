@@ -339,12 +339,12 @@ impl Host {
     ) -> Result<()> {
         let job = match record {
             Record::RelocationReady(ready) => {
-                let event = SourceEvent::Ready(ready.into());
+                let event = SourceEvent::Ready(ready);
                 self.reply(from, event);
                 return Ok(());
             }
             Record::RelocationFailed(failed) => {
-                let event = SourceEvent::Failed(failed.into());
+                let event = SourceEvent::Failed(failed);
                 self.reply(from, event);
                 return Ok(());
             }

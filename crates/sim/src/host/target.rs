@@ -142,7 +142,6 @@ impl Host {
     ) -> Result<Option<Job>> {
         let (object, event) = match record {
             Record::RelocationPrepare(prepare) => {
-                let prepare: Box<RelocationPrepare> = prepare.into();
                 let object = prepare.object.clone();
                 self.tenure_may_have_ended(&prepare, shared)?;
                 let local = self.local_check(&prepare, shared)?;
@@ -155,17 +154,14 @@ impl Host {
             }
             Record::RelocationState(chunk) => {
                 let object = chunk.object.clone();
-                let chunk = chunk.into();
                 (object, TargetEvent::Chunk { connection, chunk })
             }
             Record::RelocationData(relay) => {
                 let object = relay.object.clone();
-                let relay = relay.into();
                 (object, TargetEvent::Relay { connection, relay })
             }
             Record::RelocationCutover(cutover) => {
                 let object = cutover.object.clone();
-                let cutover = cutover.into();
                 let event = TargetEvent::Cutover {
                     connection,
                     cutover,

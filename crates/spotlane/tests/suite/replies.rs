@@ -75,7 +75,7 @@ impl Recording {
                 })
                 .collect();
             match Record::decode(&frames, MeshOperationKind::None).unwrap() {
-                Record::ReplyRelay(relay) => answers.push(relay),
+                Record::ReplyRelay(relay) => answers.push(*relay),
                 other => panic!("{other:?}"),
             }
         }

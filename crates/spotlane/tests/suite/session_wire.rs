@@ -272,8 +272,8 @@ fn sealed(tap: &Tap, before: &ActorRouteFence, g: &Host) -> SessionRelocationSea
         session_rid: it.session_rid,
         binding_generation: it.binding_generation,
     };
-    assert_eq!(answer, same);
-    seal
+    assert_eq!(*answer, same);
+    *seal
 }
 
 /// 44 from the target, one commit: gives the route that the session has from now on.
@@ -309,7 +309,7 @@ fn committed(tap: &Tap, seal: SessionRelocationSeal, b: &Host) -> ActorRouteFenc
         binding_generation: seal.binding_generation,
         route: update.route.clone(),
     };
-    assert_eq!(update, same);
+    assert_eq!(*update, same);
     let after = ActorRouteFence {
         actor: seal.actor.actor,
         target_node_rid,
@@ -331,7 +331,7 @@ fn replaced(tap: &Tap, by: &ActorRouteFence, seal: &SessionRelocationSeal) {
     let BoundSessionReplaced {
         actor_authority,
         retired_session: retired,
-    } = replaced;
+    } = *replaced;
     assert_eq!(actor_authority, *by);
     assert_eq!(retired.session_owner_node_rid, seal.session_owner_node_rid);
     let run = seal.session_owner_node_generation;

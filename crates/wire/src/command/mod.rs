@@ -255,12 +255,6 @@ macro_rules! wire_command {
                 $($(#[$field_meta])* $field: $ty = $wire,)*
             }
         }
-
-        impl From<$name> for $crate::record::Record {
-            fn from(command: $name) -> Self {
-                Self::$name(command)
-            }
-        }
     )+};
 }
 
@@ -301,7 +295,7 @@ macro_rules! command_read {
             frames: &$crate::command::Frames<'a>,
         ) -> $crate::reader::Read<$crate::record::Record> {
             match <Self as $crate::command::ViewCommand>::view(r, frames) {
-                Ok(view) => Ok($crate::record::Record::$name(
+                Ok(view) => Ok($crate::record::Record::from(
                     <Self as $crate::command::ViewCommand>::from_view(&view),
                 )),
                 Err(error) => Err(error),

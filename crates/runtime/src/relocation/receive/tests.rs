@@ -28,8 +28,8 @@ impl Wake for Woken {
     }
 }
 
-fn chunk(chunk_ordinal: u32) -> RelocationState {
-    RelocationState {
+fn chunk(chunk_ordinal: u32) -> Box<RelocationState> {
+    Box::new(RelocationState {
         relocation: RelocationId::new(1, 1).unwrap(),
         target_attempt_generation: TargetAttemptGeneration::new(1).unwrap(),
         coordinator: RelocationCoordinatorFence {
@@ -49,7 +49,7 @@ fn chunk(chunk_ordinal: u32) -> RelocationState {
         },
         chunk_ordinal,
         chunk_data: DurableBlob::new(Bytes::from(vec![0; CHUNK])).unwrap(),
-    }
+    })
 }
 
 /// EX-328, TGT-10: what a driver that is late finds is bounded, whatever the size of the state: its connection waits, and goes on

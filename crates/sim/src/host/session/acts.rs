@@ -300,13 +300,14 @@ impl Host {
                     return Ok(());
                 }
                 let peer = shared.cast.peer(from)?;
+                let replaced = *replaced;
                 let event = SessionEvent::Replaced { peer, replaced };
                 self.drive_session(session, event, shared)
             }
-            Record::SessionRelocationSeal(seal) => self.seal_wanted(seal, shared),
+            Record::SessionRelocationSeal(seal) => self.seal_wanted(*seal, shared),
             Record::SessionRelocationSealed(sealed) => {
                 let relocation = sealed.relocation;
-                let event = SourceEvent::BindingSealed(Box::new(sealed));
+                let event = SourceEvent::BindingSealed(sealed);
                 self.jobs.push_back(Job::Source(relocation, event));
                 Ok(())
             }
@@ -316,6 +317,7 @@ impl Host {
                 let actor = actor.context("an Actor of this world")?;
                 self.unsealed(session, actor, update.relocation, shared);
                 let mesh_name = shared.cast.mesh.clone();
+                let update = *update;
                 let event = SessionEvent::Route { mesh_name, update };
                 self.drive_session(session, event, shared)
             }
