@@ -155,6 +155,30 @@ async fn a_session_that_leaves_at_the_capture_is_carried_or_has_left() {
     }
 }
 
+/// SB-65: between the moment in which the lane takes nothing any more and the one in which the Actor has crossed the boundary
+/// its callbacks are not over: they cross with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_leaves_on_the_boundary_is_among_what_crosses() {
+    let world = World::start().await;
+    for (id, is_there) in [("p", true), ("q", false)] {
+        let live = world.actor(id).await;
+        let session = &live.unit.session;
+        world.says(&live, begins(1)).unwrap();
+        session.refuse_binds();
+        let guard = live.lane.request_seal().await.unwrap();
+        let relocation = RelocationId::new(1, 1).unwrap();
+        assert!(session.capture(&world.core, relocation).is_some());
+        let handoff = guard.into_handoff();
+        if !is_there {
+            let id = live.unit.id();
+            world.core.slots.change(id, |_| (None, ()));
+        }
+        world.says(&live, ends(1)).unwrap();
+        assert_eq!(session.cross(), 1, "{id}");
+        drop(handoff);
+    }
+}
+
 /// SB-65: what comes for an Actor that has crossed the boundary is given back as it came, since nobody would do anything
 /// about it here.
 #[tokio::test]
