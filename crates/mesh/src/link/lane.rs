@@ -383,8 +383,7 @@ impl Reader {
         }
         let mut delivery = Delivery {
             offered: self.core.offered(),
-            together: 0,
-            ends_soon: false,
+            unwritten: 0,
         };
         let core = Arc::clone(&self.core);
         let mut at = 0_usize;
@@ -415,9 +414,6 @@ impl Reader {
                 };
                 at = whole.end();
                 offered_before = offered_before.saturating_add(1);
-                // At hand is mostly one kind, so the bytes tell how many are left.
-                let some = length.saturating_mul(BURST_MESSAGES / 2);
-                delivery.ends_soon = input.len().saturating_sub(at) < some;
                 let next = self.note(&mut delivery, offered);
                 if offered != Offered::Taken || next == Next::Pause {
                     burst = None;
@@ -474,10 +470,10 @@ impl Reader {
     #[inline]
     fn note(&mut self, delivery: &mut Delivery, offered: Offered) -> Next {
         delivery.offered = offered;
-        delivery.together = delivery.together.saturating_add(1);
+        delivery.unwritten = delivery.unwritten.saturating_add(1);
         self.turn.record();
         let again = offered == Offered::Again;
-        if again || delivery.together >= BURST_MESSAGES || self.is_turn_over() {
+        if again || delivery.unwritten >= BURST_MESSAGES || self.is_turn_over() {
             Next::Pause
         } else {
             Next::Record
@@ -496,12 +492,9 @@ impl Reader {
             delivery.offered = self.core.offered();
         }
         let over = self.is_turn_over();
-        if over || delivery.together >= BURST_MESSAGES {
-            // The few that are left share the write.
-            if over || !delivery.ends_soon {
-                self.core.flush();
-            }
-            delivery.together = 0;
+        if over || delivery.unwritten >= BURST_MESSAGES {
+            self.core.flush();
+            delivery.unwritten = 0;
         }
         if over {
             self.turn.end().await;
@@ -520,10 +513,8 @@ enum Next {
 struct Delivery {
     /// What the host made of the last one.
     offered: Offered,
-    /// How many were handed up in one go: at most a burst.
-    together: usize,
-    /// Less than half a burst is left.
-    ends_soon: bool,
+    /// How many were handed up since the lanes were written.
+    unwritten: usize,
 }
 
 /// Runs a future, and tells whether it had to wait.

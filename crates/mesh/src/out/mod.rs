@@ -15,12 +15,10 @@ mod queue;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use spotlane_mesh_proto::link::{Gate, GateBuffer};
 use spotlane_mesh_proto::zmp::{FlowState, Parts, Size};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
-use tokio::time::Instant;
 
 use crate::lock::{Mutex, MutexGuard};
 use crate::stream::Stream;
@@ -38,11 +36,8 @@ pub(crate) const BURST_MESSAGES: usize = 64;
 const SEGMENTS_MAX: usize = 2;
 /// Rounds that a submit writes before it leaves the rest to the task of the lane.
 const INLINE_ROUNDS: u32 = 4;
-/// Turns in a row in which nobody comes before the task of the lane expects nobody any more. A thread that has nothing
-/// else to do passes through a turn while another one is still about to run the next caller.
-const VAIN_TURNS: u32 = 2;
-/// How long what is there is held back for those who keep coming, whatever their turns take. Nobody sleeps meanwhile.
-const HELD_BACK_MAX: Duration = Duration::from_micros(100);
+/// Turns that the task of the lane gives to those who are expected before it writes what is there.
+const TURNS: u32 = 4;
 /// What answers to probes and hellos may pile up, besides what the host has queued. Ours.
 const CONTROL_CHARGE_MAX: u64 = 256 * 1024;
 
@@ -98,8 +93,6 @@ struct State {
     patience: Patience,
     /// Messages that were ever queued.
     messages: u64,
-    /// Messages that were queued since the last batch was made.
-    unwritten: usize,
     phase: Phase,
 }
 
@@ -565,7 +558,7 @@ impl LaneOut {
     /// Gives everybody a turn who is about to add something, if that pays: it goes out in the same call. Of those that are
     /// expected, the last one writes.
     async fn let_others_add(&self) {
-        let first = {
+        let mut before = {
             let mut state = self.lock();
             let expected = state.expected;
             if !state.is_anything_left() || !state.patience.is_due(expected) {
@@ -573,23 +566,17 @@ impl LaneOut {
             }
             state.messages
         };
-        let since = Instant::now();
-        let (mut seen, mut vain) = (first, 0_u32);
-        loop {
+        for _ in 0..TURNS {
             tokio::task::yield_now().await;
             let mut state = self.lock();
-            vain = match state.messages == seen {
-                true => vain.saturating_add(1),
-                false => 0,
-            };
-            seen = state.messages;
-            let over = vain >= VAIN_TURNS || since.elapsed() >= HELD_BACK_MAX;
-            if over || state.expected == 0 {
-                state.patience.learn(seen != first);
+            let gained = state.messages != before;
+            if !gained || state.expected == 0 {
+                state.patience.learn(gained);
                 // Whoever has not come by now is not expected any more.
                 state.expected = 0;
                 return;
             }
+            before = state.messages;
         }
     }
 
@@ -642,7 +629,6 @@ impl State {
         self.open.end_message(charge, done);
         self.charge = self.charge.saturating_add(charge);
         self.messages = self.messages.saturating_add(1);
-        self.unwritten = self.unwritten.saturating_add(1);
         if self.open.is_full() {
             self.close();
         }
@@ -652,12 +638,8 @@ impl State {
     fn next_act(&mut self, flush: Flush) -> Act {
         let expected = self.expected;
         self.expected = expected.saturating_sub(1);
-        // The last that is expected writes; of many, some do before it, so that the peer works meanwhile. What is left
-        // then is worth a write of its own.
-        let writes = match self.expected {
-            0 => expected > 0,
-            left => left >= BURST_MESSAGES / 2 && self.unwritten >= BURST_MESSAGES,
-        };
+        // The last that is expected writes; of many, some do before it, so that the peer works meanwhile.
+        let writes = expected > 0 && self.expected.is_multiple_of(BURST_MESSAGES);
         if self.writer != Writer::Idle || self.flow == FlowState::Paused {
             return Act::Nothing;
         }
@@ -701,7 +683,6 @@ impl State {
             return !self.batch.is_empty();
         }
         self.close();
-        self.unwritten = 0;
         let mut bytes = 0_usize;
         while bytes < ROUND_BYTES
             && let Some(segment) = self.ordered.pop_front()
