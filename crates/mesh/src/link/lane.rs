@@ -43,7 +43,7 @@ const DIRECT_BYTES_MIN: usize = 16 * 1024;
 /// Enough for the frames in front of a large body.
 const HEAD_BYTES: usize = 1024;
 /// A host that has begun no burst is asked again behind so many records: one that wants none is asked for few of them.
-const BURST_ASKED_EVERY: usize = 8;
+const BURST_ASKED_EVERY: usize = 4;
 /// How often the system is told that acknowledgements may wait; it forgets it when one has waited for
 /// its whole time, which is 40 ms at least.
 const QUIET_EVERY: Duration = Duration::from_millis(20);
