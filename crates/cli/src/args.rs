@@ -45,6 +45,16 @@ pub(crate) enum Command {
     Drain(DrainArgs),
 }
 
+impl Command {
+    /// Whether it has hosts in this process or in its children, which need a descriptor for each connection.
+    pub(crate) const fn serves(&self) -> bool {
+        match self {
+            Self::Demo(_) | Self::Node(_) | Self::Cluster(_) => true,
+            Self::Status(_) | Self::Find(_) | Self::Relocate(_) | Self::Drain(_) => false,
+        }
+    }
+}
+
 /// Options of `node`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {

@@ -12,6 +12,7 @@ mod client;
 mod cluster;
 mod config;
 mod demo;
+mod descriptors;
 mod node;
 mod signal;
 mod stores;
@@ -42,6 +43,9 @@ impl Failure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.command.serves() {
+        descriptors::raise();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

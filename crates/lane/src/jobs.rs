@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use thiserror::Error;
 
@@ -214,6 +214,7 @@ impl JobQueue {
         JobSource {
             inner: Arc::clone(&self.inner),
             cell,
+            in_line: false,
         }
     }
 
@@ -330,11 +331,16 @@ enum Standing {
 pub struct JobSource {
     inner: Arc<Inner>,
     cell: Arc<SourceCell>,
+    /// It waits, or has not looked yet at what it was handed.
+    in_line: bool,
 }
 
 impl JobSource {
-    /// A permit if one is free and nobody waits; never waits itself.
+    /// A permit if one is free and nobody waits, this source least of all; never waits itself.
     pub fn try_reserve(&mut self) -> Option<JobPermit> {
+        if self.in_line {
+            return None;
+        }
         let mut state = self.inner.state.lock();
         if state.reserved + state.queued >= self.inner.limit || !state.waiters.is_empty() {
             return None;
@@ -343,15 +349,15 @@ impl JobSource {
         let changed = self.inner.judge(&mut state);
         drop(state);
         self.inner.publish(changed);
-        Some(JobPermit {
-            inner: Arc::clone(&self.inner),
-            standing: Standing::Reserved,
-        })
+        Some(self.permit())
     }
 
     /// As [`JobSource::try_reserve`], of so many permits at once, or as many as are free: for records that are at hand
     /// together (EX-384, I1). What is not used goes back with what is given, so that is to be dropped soon.
     pub fn try_reserve_up_to(&mut self, most: u32) -> Option<JobPermits> {
+        if self.in_line {
+            return None;
+        }
         let mut state = self.inner.state.lock();
         let free = self
             .inner
@@ -382,45 +388,49 @@ impl JobSource {
             return permit;
         }
         let in_line = InLine { source: self };
-        let mut entered = false;
-        poll_fn(|cx| {
-            let inner = &in_line.source.inner;
-            let mut state = inner.state.lock();
-            let mut place = in_line.source.cell.0.lock();
-            match &mut *place {
-                Place::Granted => {
-                    *place = Place::Away;
-                    return Poll::Ready(());
-                }
-                Place::Waiting(waker) => {
-                    let old = waker.replace(cx.waker().clone());
-                    drop(place);
-                    drop(state);
-                    drop(old);
-                    return Poll::Pending;
-                }
-                Place::Away => {}
+        poll_fn(|cx| in_line.source.poll_reserve(cx)).await
+    }
+
+    /// As [`JobSource::reserve`], for a source that looks again when it is woken and has nobody who waits meanwhile. Between two
+    /// calls it keeps its place in the line, and what it was handed (EX-123). Only the waker of the last call is woken, with
+    /// nothing locked.
+    pub fn poll_reserve(&mut self, cx: &mut Context<'_>) -> Poll<JobPermit> {
+        let mut state = self.inner.state.lock();
+        let mut place = self.cell.0.lock();
+        match &mut *place {
+            Place::Granted => {
+                *place = Place::Away;
+                self.in_line = false;
+                drop((place, state));
+                Poll::Ready(self.permit())
             }
-            if !entered {
-                let free = state.reserved + state.queued < inner.limit;
+            Place::Waiting(waker) => {
+                let old = waker.replace(cx.waker().clone());
+                drop((place, state));
+                drop(old);
+                Poll::Pending
+            }
+            Place::Away => {
+                let free = state.reserved + state.queued < self.inner.limit;
                 if free && state.waiters.is_empty() {
                     state.reserved += 1;
-                    let changed = inner.judge(&mut state);
-                    drop(place);
-                    drop(state);
-                    inner.publish(changed);
-                    return Poll::Ready(());
+                    let changed = self.inner.judge(&mut state);
+                    drop((place, state));
+                    self.inner.publish(changed);
+                    return Poll::Ready(self.permit());
                 }
-                entered = true;
                 state.waits += 1;
                 *place = Place::Waiting(Some(cx.waker().clone()));
-                state.waiters.push_back(Arc::clone(&in_line.source.cell));
+                state.waiters.push_back(Arc::clone(&self.cell));
+                self.in_line = true;
+                Poll::Pending
             }
-            Poll::Pending
-        })
-        .await;
+        }
+    }
+
+    fn permit(&self) -> JobPermit {
         JobPermit {
-            inner: Arc::clone(&in_line.source.inner),
+            inner: Arc::clone(&self.inner),
             standing: Standing::Reserved,
         }
     }
@@ -437,8 +447,17 @@ impl Drop for InLine<'_> {
     }
 }
 
+impl Drop for JobSource {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 impl JobSource {
-    fn leave(&self) {
+    fn leave(&mut self) {
+        if !std::mem::take(&mut self.in_line) {
+            return;
+        }
         let mut state = self.inner.state.lock();
         let place = std::mem::replace(&mut *self.cell.0.lock(), Place::Away);
         let granted = matches!(place, Place::Granted);

@@ -11,6 +11,9 @@
 mod support;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use spotlane_lane::{
     FifoLimits, JobQueue, JobQueueError, JobQueueProfile, JobQueueSettings, LaneLimits, Pressure,
@@ -130,6 +133,59 @@ async fn permits_of_gone_sources_are_not_lost() {
     settle().await;
     assert_eq!(jobs.status().reserved, 0);
     assert!(jobs.source().try_reserve().is_some());
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// EX-123, EX-125: who has nobody that waits for a permit keeps its place, hears of what it is handed in the same moment and
+/// from nobody in between, and loses nothing of it.
+#[tokio::test]
+async fn a_source_that_looks_again_keeps_its_place_and_what_it_was_handed() {
+    let jobs = queue(1);
+    let held = jobs.source().reserve().await;
+    let (woken, mut first, mut second) = (Arc::new(Woken::default()), jobs.source(), jobs.source());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    assert!(first.poll_reserve(&mut cx).is_pending());
+    assert!(first.poll_reserve(&mut cx).is_pending(), "once in line");
+    assert!(
+        second
+            .poll_reserve(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
+    assert_eq!((jobs.status().waiters, jobs.status().waits), (2, 2));
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    drop(held);
+    assert_eq!(
+        woken.0.load(Ordering::SeqCst),
+        1,
+        "with the permit's return"
+    );
+    assert_eq!((jobs.status().waiters, jobs.status().reserved), (1, 1));
+    // It has one already, which comes first.
+    assert!(first.try_reserve().is_none() && first.try_reserve_up_to(64).is_none());
+    let Poll::Ready(permit) = first.poll_reserve(&mut cx) else {
+        panic!("it was handed over");
+    };
+    drop(permit);
+    // Handed to the second, which goes away without a look at it.
+    assert_eq!(jobs.status().reserved, 1);
+    drop(second);
+    assert_eq!(jobs.status().reserved, 0);
+    let held = first.try_reserve().unwrap();
+    assert!(first.poll_reserve(&mut cx).is_pending());
+    drop(first);
+    assert_eq!(jobs.status().waiters, 0, "it left the line");
+    drop(held);
+    assert_eq!(jobs.status().reserved, 0);
 }
 
 /// EX-125: items that end before their handler return their permit, once.

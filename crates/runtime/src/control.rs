@@ -4,7 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use spotlane_location::authority::Authority;
-use spotlane_mesh::{PeerEvent, PeerLink, Received, ReplyHandle};
+use spotlane_mesh::{Flow, PeerEvent, PeerLink, Received, ReplyHandle};
 use spotlane_relocation::notice::{self, NoticeJudgment};
 use spotlane_types::generation::MembershipEpoch;
 use spotlane_types::kind::{FailureCode, TerminalResult};
@@ -17,21 +17,28 @@ use spotlane_wire::reference::ActorRef as WireActorRef;
 use crate::core::{Core, actor_key};
 use crate::error::Error;
 use crate::inbound::{send_error, send_reply};
+use crate::relocation::Taken;
 use crate::{creations, destroy, relocation, session};
 
-/// Takes one control record.
-pub(crate) fn take(core: &Arc<Core>, received: Received) {
+/// Takes one control record, and says whether its connection may go on.
+pub(crate) fn take(core: &Arc<Core>, received: Received) -> Flow {
     let Received {
         from: link,
         record,
         reply,
     } = received;
-    let Some(record) = relocation::take(core, &link, record) else {
-        return;
+    let record = match relocation::take(core, &link, record) {
+        Taken::Not(record) => record,
+        Taken::Yes(flow) => return flow,
     };
-    let Some((record, reply)) = session::take(core, &link, record, reply) else {
-        return;
-    };
+    if let Some((record, reply)) = session::take(core, &link, *record, reply) {
+        operation(core, &link, record, reply);
+    }
+    Flow::Continue
+}
+
+/// Takes a record about Actors and routes.
+fn operation(core: &Arc<Core>, link: &PeerLink, record: Record, reply: Option<ReplyHandle>) {
     match (record, reply) {
         (Record::ActorCreate(create), Some(handle)) => {
             let core = Arc::clone(core);
@@ -50,7 +57,7 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) {
                 .spawn(async move { looked_up(&task, lookup, handle).await });
         }
         (Record::ActorJoin(join), Some(handle)) if join.entry => entry_is_open(&join, handle),
-        (Record::MessageFollow(notice), _) => moved(core, &link, &notice),
+        (Record::MessageFollow(notice), _) => moved(core, link, &notice),
         (record, Some(handle)) => not_served(&record, handle),
         (record, None) => {
             tracing::trace!(target: "spotlane::runtime::dispatch", command = record.name(), "zlink.dispatch_error");

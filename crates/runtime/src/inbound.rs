@@ -1,7 +1,8 @@
 //! What comes in from other nodes, and where it goes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 
 use foldhash::fast::RandomState;
 use spotlane_lane::{JobPermit, JobPermits, JobSource, Refusal};
@@ -37,12 +38,26 @@ pub(crate) struct Dispatcher {
     ingress: Mutex<HashMap<NodeRid, Ingress, RandomState>>,
 }
 
-/// Where a peer stands with its permits.
-enum Ingress {
-    /// Its next record may ask.
-    Ready(JobSource, Option<JobPermit>),
-    /// A task waits for a permit, and resumes this connection when it has one.
-    Waiting(PeerLink),
+/// Where the permits of a peer come from.
+struct Ingress {
+    source: JobSource,
+    /// The connection whose next record waits for a permit.
+    waits: Option<PeerLink>,
+}
+
+/// Resumes a connection with the very return of the permit that its next record waits for: no task in between has to get its
+/// turn first, behind which everything else on the connection would wait too (EX-389).
+struct Resume(PeerLink);
+
+/// What resumes a connection when it is woken.
+pub(crate) fn resumes(link: &PeerLink) -> Waker {
+    Waker::from(Arc::new(Resume(link.clone())))
+}
+
+impl Wake for Resume {
+    fn wake(self: Arc<Self>) {
+        self.0.resume();
+    }
 }
 
 impl Dispatcher {
@@ -53,58 +68,67 @@ impl Dispatcher {
         })
     }
 
-    /// EX-120: a permit before the record is taken; `None` when the record has to wait for one.
-    fn permit(self: &Arc<Self>, core: &Arc<Core>, link: &PeerLink) -> Option<JobPermit> {
-        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeRid, Ingress, RandomState>> {
+        self.ingress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// EX-120: a permit before the record is taken; `None` when the record has to wait for one. Its connection is resumed
+    /// when there is one, which is kept for it.
+    fn permit(&self, core: &Core, link: &PeerLink) -> Option<JobPermit> {
+        let mut ingress = self.lock();
         let entry = ingress
             .entry(link.peer().clone())
-            .or_insert_with(|| Ingress::Ready(core.jobs.source(), None));
-        let Ingress::Ready(source, kept) = entry else {
-            return None;
-        };
-        if let Some(permit) = kept.take().or_else(|| source.try_reserve()) {
+            .or_insert_with(|| Ingress::new(core));
+        if entry.waits.is_none()
+            && let Some(permit) = entry.source.try_reserve()
+        {
             return Some(permit);
         }
-        let waiting = Ingress::Waiting(link.clone());
-        let Ingress::Ready(mut source, _) = std::mem::replace(entry, waiting) else {
-            return None;
+        let mut before = None;
+        if entry.waits.as_ref().is_some_and(|waits| waits != link) {
+            // TR-87: what waited on the connection before it is gone, and a permit that came for that goes back (EX-130).
+            before = Some(std::mem::replace(entry, Ingress::new(core)));
+        }
+        let resumes = resumes(link);
+        let polled = entry
+            .source
+            .poll_reserve(&mut Context::from_waker(&resumes));
+        let permit = match polled {
+            Poll::Ready(permit) => Some(permit),
+            Poll::Pending => None,
         };
+        entry.waits = permit.is_none().then(|| link.clone());
         drop(ingress);
-        let (this, link) = (Arc::clone(self), link.clone());
-        core.tasks.spawn(async move {
-            let permit = source.reserve().await;
-            this.reserved(&link, source, permit);
-            link.resume();
-        });
-        None
+        drop(before);
+        permit
     }
 
-    /// EX-384, I1: permits for a burst, as many as are free. `None` when there is none: its first message says so.
+    /// EX-384, I1: permits for a burst, as many as are free. `None` when there is none: its first message says so, and one
+    /// that was waited for goes first.
     fn permits(&self, core: &Core, link: &PeerLink, records: usize) -> Option<JobPermits> {
-        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ingress = self.lock();
         let entry = ingress
             .entry(link.peer().clone())
-            .or_insert_with(|| Ingress::Ready(core.jobs.source(), None));
+            .or_insert_with(|| Ingress::new(core));
         let most = u32::try_from(records).unwrap_or(BURST_PERMITS_MAX);
-        match entry {
-            Ingress::Ready(source, None) => source.try_reserve_up_to(most.min(BURST_PERMITS_MAX)),
-            // One that was waited for goes first.
-            Ingress::Ready(_, Some(_)) | Ingress::Waiting(_) => None,
-        }
+        entry.source.try_reserve_up_to(most.min(BURST_PERMITS_MAX))
     }
 
-    /// Keeps a permit for the record that waits for it. When its connection is over that record is gone (TR-87), and the
-    /// permit goes back (EX-130).
-    fn reserved(&self, link: &PeerLink, source: JobSource, permit: JobPermit) {
-        let mut ready = Ingress::Ready(source, Some(permit));
-        let mut ingress = self.ingress.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = ingress.get_mut(link.peer())
-            && matches!(entry, Ingress::Waiting(waits) if waits == link)
-        {
-            std::mem::swap(entry, &mut ready);
-        }
+    /// What waits on a connection that is over is gone (TR-87).
+    fn lost(&self, link: &PeerLink) {
+        let mut ingress = self.lock();
+        let gone = ingress.remove(link.peer());
         drop(ingress);
-        drop(ready);
+        drop(gone);
+    }
+}
+
+impl Ingress {
+    fn new(core: &Core) -> Self {
+        Self {
+            source: core.jobs.source(),
+            waits: None,
+        }
     }
 }
 
@@ -141,19 +165,15 @@ impl Inbound for Inlet {
     }
 
     fn on_peer(&self, link: &PeerLink, event: PeerEvent) {
+        if matches!(event, PeerEvent::Lost { .. }) {
+            // Also when the host has ended: who waits for a permit keeps its connection.
+            self.0.lost(link);
+        }
         let Some(core) = self.0.core.upgrade() else {
             return;
         };
         if let PeerEvent::Lost { reason } = &event {
             tracing::info!(target: "spotlane::runtime::mesh", %reason, "zlink.runtime.mesh_node.peer_changed");
-            let mut ingress = self
-                .0
-                .ingress
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let gone = ingress.remove(link.peer());
-            drop(ingress);
-            drop(gone);
         } else {
             tracing::info!(target: "spotlane::runtime::mesh", "zlink.runtime.mesh_node.peer_changed");
         }
@@ -357,8 +377,7 @@ impl<'a> Intake<'a> {
                     record,
                     reply,
                 };
-                control::take(&self.core, received);
-                Flow::Continue
+                control::take(&self.core, received)
             }
         }
     }

@@ -11,6 +11,8 @@ use spotlane_client::{
 use spotlane_counter::{Add, Login};
 use tokio::time::{Instant, sleep_until};
 
+use crate::descriptors;
+
 use super::oracle::{Number, Outcome, Stream};
 use super::tag::{self, Kind};
 use super::traffic::{REQUEST_TIMEOUT, Shared};
@@ -29,7 +31,10 @@ pub(crate) enum ClientError {
     #[error(transparent)]
     Config(#[from] spotlane_client::ConfigError),
     /// No connection.
-    #[error("a client did not connect: {0}; many clients need many descriptors, see `ulimit -n`")]
+    #[error(
+        "a client did not connect: {0}; a client needs two descriptors, and this process may have {limit} (`ulimit -Hn`)",
+        limit = descriptors::limit()
+    )]
     Connect(#[from] spotlane_client::ConnectError),
     /// No login.
     #[error("a client did not log in: {0}")]

@@ -26,7 +26,7 @@ mod target;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spotlane_mesh::{PeerEvent, PeerLink};
+use spotlane_mesh::{Flow, PeerEvent, PeerLink};
 use spotlane_relocation::identity::ConnectionId;
 use spotlane_relocation::settings::RelocationSettings;
 use spotlane_relocation::source::SourceEvent;
@@ -49,6 +49,7 @@ pub(crate) use receive::TargetUnit;
 pub(crate) use source::SourceUnit;
 
 use crate::core::Core;
+use crate::inbound::resumes;
 use crate::settings::Settings;
 use line::Lines;
 use links::Links;
@@ -166,8 +167,16 @@ pub(crate) fn settings_of(settings: &Settings) -> Result<RelocationSettings, Str
         .map_err(|error| error.to_string())
 }
 
-/// Takes a record of a move, in the receive step of its connection. Gives back what belongs to none.
-pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<Record> {
+/// What became of a record.
+pub(crate) enum Taken {
+    /// It is of a move. Its connection may go on, or not before the unit has caught up.
+    Yes(Flow),
+    /// It belongs to none.
+    Not(Box<Record>),
+}
+
+/// Takes a record of a move, in the receive step of its connection.
+pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Taken {
     let connection: ConnectionId = core.moves.links.id(link);
     match record {
         // Only the run that was asked answers; what its record names must be itself besides.
@@ -190,7 +199,7 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         Record::RelocationState(chunk) => match core.moves.target(&chunk.object) {
             Some(target) => {
                 let now = Monotonic::from_origin(core.clock.elapsed());
-                target.chunk(now, connection, chunk);
+                return Taken::Yes(target.chunk(now, connection, chunk, || resumes(link)));
             }
             // TGT-37
             None => ignored("no such move comes here"),
@@ -215,9 +224,9 @@ pub(crate) fn take(core: &Arc<Core>, link: &PeerLink, record: Record) -> Option<
         }
         Record::ReplyRelay(relay) => take_relay(core, link, *relay),
         Record::ReplyRelayAck(ack) => take_confirmation(core, link, &ack),
-        other => return Some(other),
+        other => return Taken::Not(Box::new(other)),
     }
-    None
+    Taken::Yes(Flow::Continue)
 }
 
 /// WR-51: whether the source that a command 40 names is the run at the other end. That is judged here and nowhere else, as

@@ -5,9 +5,11 @@
 //! belongs to the driver; while the driver waits with nothing left to do, the receive step may use it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use spotlane_location::authority::ActiveObject;
+use spotlane_mesh::Flow;
 use spotlane_relocation::Machine as _;
 use spotlane_relocation::identity::{ConnectionId, RowRead};
 use spotlane_relocation::settings::RelocationSettings;
@@ -51,7 +53,15 @@ impl std::fmt::Debug for TargetUnit {
 struct Desk {
     machine: Target<Box<Message>>,
     driver: Is,
+    /// The bytes of chunks that wait for the driver.
+    behind: usize,
+    /// Resumes the connections that wait for it, one each.
+    paused: Vec<Waker>,
 }
+
+/// So many bytes of chunks wait for the driver; then their connections do. Usually none waits. But a driver that does not get
+/// its turn, on a machine that is full of other programs, would otherwise find a third copy of a large state (EX-328).
+const BEHIND_MAX: usize = 1 << 20;
 
 /// What the driver of a unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +120,8 @@ impl TargetUnit {
             desk: Mutex::new(Desk {
                 machine: Target::with_memory(settings, memory::reserve),
                 driver: Is::Busy,
+                behind: 0,
+                paused: Vec::new(),
             }),
             inbox: Inbox::new(),
             earlier: Mutex::new(None),
@@ -174,12 +186,20 @@ impl TargetUnit {
         now: Monotonic,
         connection: ConnectionId,
         chunk: Box<RelocationState>,
-    ) {
+        resumes: impl FnOnce() -> Waker,
+    ) -> Flow {
+        let bytes = chunk.chunk_data.as_bytes().len();
         let event = TargetEvent::Chunk { connection, chunk };
         let mut desk = self.desk();
         if desk.driver == Is::Busy || !self.inbox.is_empty() {
+            desk.behind = desk.behind.saturating_add(bytes);
+            let full = desk.behind >= BEHIND_MAX;
+            if full {
+                desk.paused.push(resumes());
+            }
             drop(desk);
-            return self.push(event);
+            self.push(event);
+            return if full { Flow::Pause } else { Flow::Continue };
         }
         let mut effects = Vec::new();
         desk.machine.on_event(now, event, &mut effects);
@@ -187,6 +207,27 @@ impl TargetUnit {
             // Under the lock of the desk, without which the driver takes nothing out: they come first.
             self.inbox.push_first(TargetInput::Effects(effects));
         }
+        Flow::Continue
+    }
+
+    /// The driver takes one: when half of them are gone, who waits for it goes on.
+    fn catches_up(&self, input: &Input<TargetInput>) {
+        let Input::Other(TargetInput::Event(event)) = input else {
+            return;
+        };
+        let TargetEvent::Chunk { chunk, .. } = &**event else {
+            return;
+        };
+        let mut desk = self.desk();
+        let bytes = chunk.chunk_data.as_bytes().len();
+        desk.behind = desk.behind.saturating_sub(bytes);
+        let paused = if desk.behind <= BEHIND_MAX / 2 {
+            std::mem::take(&mut desk.paused)
+        } else {
+            Vec::new()
+        };
+        drop(desk);
+        paused.into_iter().for_each(Waker::wake);
     }
 
     /// The next thing for the driver to do; `None` when `left` is over. Meanwhile the receive step has the machine.
@@ -200,7 +241,17 @@ impl TargetUnit {
             Some(left) => tokio::time::timeout(left, self.inbox.ready()).await.is_ok(),
         };
         self.desk().driver = Is::Busy;
-        // There is one, if it came in time: nobody else takes any out.
-        if in_time { self.inbox.try_pop() } else { None }
+        if !in_time {
+            return None;
+        }
+        // There is one: nobody else takes any out.
+        let input = self.inbox.try_pop();
+        if let Some(input) = &input {
+            self.catches_up(input);
+        }
+        input
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -199,6 +199,10 @@ impl ActorSession {
     /// The move did not happen.
     pub(crate) fn allow_binds(&self, core: &Arc<Core>) {
         self.on(core, ActorEvent::MoveAborted);
+        let wants_turn = self.lock().callbacks.stay();
+        if wants_turn {
+            self.turn(core);
+        }
     }
 
     /// The Actor arrived with its binding (RL-357).
@@ -343,7 +347,7 @@ impl ActorSession {
         }
     }
 
-    /// The Actor ends, and its callbacks with it (EX-306). One that has left has taken them along.
+    /// The Actor ends, and its callbacks with it (EX-306). One that leaves takes them along.
     fn no_turn(&self, core: &Arc<Core>) {
         let ended = self.lock().callbacks.end();
         if let Some(binding) = ended {
@@ -610,3 +614,6 @@ impl fmt::Debug for BoundSession<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,8 @@ pub(super) struct Callbacks {
     last: Option<BindingIdentity>,
     /// Turns in the lane, or on their way there, that have not begun.
     turns: u64,
-    /// How many there were when the Actor was captured, until it is settled again.
-    captured: u64,
+    /// How many there were when the Actor was captured, until it has left or stays.
+    captured: Option<u64>,
     /// The Actor has left: what still comes follows it.
     gone: bool,
 }
@@ -64,8 +64,12 @@ impl Callbacks {
         })
     }
 
-    /// The Actor has ended, and its callbacks with it (EX-306): the binding that stood for one.
+    /// The lane takes no turn. The Actor has ended, and its callbacks with it (EX-306): gives the binding that stood for one.
+    /// While it is captured that says nothing: they leave with it, or it stays.
     pub(super) fn end(&mut self) -> Option<BindingIdentity> {
+        if self.captured.is_some() {
+            return None;
+        }
         self.earlier = 0;
         self.turns = 0;
         self.last.take()
@@ -73,18 +77,26 @@ impl Callbacks {
 
     /// The Actor was captured: all that wait now travel as its saved work.
     pub(super) fn capture(&mut self) -> u64 {
-        self.captured = self.len();
-        self.captured
+        let captured = self.len();
+        self.captured = Some(captured);
+        captured
+    }
+
+    /// The move did not happen. Says whether the lane needs a turn: those that found no place in it are not there.
+    pub(super) fn stay(&mut self) -> bool {
+        let wants = self.captured.take().is_some() && self.len() > 0;
+        self.turns = self.turns.saturating_add(u64::from(wants));
+        wants
     }
 
     /// How many travel as saved work.
     pub(super) fn captured(&self) -> u64 {
-        self.captured
+        self.captured.unwrap_or(0)
     }
 
     /// The Actor crosses the boundary: gives how many were accepted since its capture. No more are accepted here.
     pub(super) fn cross(&mut self) -> u64 {
-        let since = self.len().saturating_sub(self.captured);
+        let since = self.len().saturating_sub(self.captured());
         *self = Self {
             gone: true,
             ..Self::default()
@@ -155,6 +167,29 @@ mod tests {
         assert!(callbacks.is_gone());
         assert_eq!(callbacks.len(), 0);
         assert!(callbacks.turn_begins().is_none());
+    }
+
+    /// SB-65: a lane that takes no turn any more ends no callback of an Actor that is on its way, and one that stays has a turn
+    /// for it.
+    #[test]
+    fn a_captured_actor_keeps_its_callbacks() {
+        let mut callbacks = Callbacks::default();
+        callbacks.accept(binding(1));
+        assert_eq!(callbacks.capture(), 1);
+        callbacks.accept(binding(2));
+        callbacks.add_turn();
+        assert_eq!((callbacks.end(), callbacks.len()), (None, 2));
+        assert!(callbacks.stay());
+        assert_eq!(
+            (run(&mut callbacks), run(&mut callbacks)),
+            (None, Some(binding(2)))
+        );
+        assert!(!callbacks.stay(), "once");
+        callbacks.accept(binding(3));
+        callbacks.capture();
+        callbacks.accept(binding(4));
+        callbacks.end();
+        assert_eq!(callbacks.cross(), 1);
     }
 
     /// EX-306

@@ -128,9 +128,7 @@ async fn a_move_to_a_full_host_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(text(&b, stayed, "place").await.unwrap(), "a");
     assert_eq!(add(&a, stayed, 1).await.unwrap(), "1");
-    while b.status().actors < 1 {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| b.status().actors >= 1).await;
     // Once the directory says so, nobody is asked any more.
     loop {
         let error = a.relocate("c-2", to).await.unwrap_err();
@@ -174,9 +172,7 @@ async fn what_is_on_its_way_is_not_left_behind_in_a_drain() {
         let a = a.clone();
         async move { a.drain(RelocateMode::PlannedMaintenance, None).await }
     });
-    while a.state() != HostState::Relocating {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| a.state() == HostState::Relocating).await;
     at_a.hold_restore
         .store(false, std::sync::atomic::Ordering::SeqCst);
     let release = async {

@@ -8,6 +8,7 @@ use spotlane::{CloseReason, Closing, EntrySpot, ForceReason, Shutdown, SpotConte
 use tokio::sync::Notify;
 
 use crate::app::{Stores, settings};
+use crate::players::PATIENCE;
 use crate::two_hosts::acquainted;
 
 /// What happened, in order, on all hosts of a test.
@@ -159,9 +160,12 @@ async fn entry_spots_are_told_who_joins_and_who_leaves() {
     // RL-59: where it is already, no Spot is told.
     ask(&b, "join", "b").await.unwrap();
     let back = a.node_id();
-    while b.relocate("g", back).await.is_err() {
-        tokio::task::yield_now().await;
-    }
+    let moved = async {
+        while b.relocate("g", back).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, moved).await.unwrap();
     let place: String = a.actor("g").request("place", ()).reply().await.unwrap();
     assert_eq!(place, "a");
     assert_eq!(diary.lines().len(), 4, "{:?}", diary.lines());
@@ -191,9 +195,7 @@ async fn a_shutdown_ends_a_pending_join_and_says_so() {
         let a = a.clone();
         async move { a.shutdown(None).await }
     });
-    while a.state() != HostState::Draining {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| a.state() == HostState::Draining).await;
     diary.gate.notify_one();
     joined.await.unwrap().unwrap();
     assert_eq!(stopping.await.unwrap(), Shutdown::Stopped);
@@ -289,9 +291,7 @@ async fn the_entry_spot_closes_behind_accepted_work_and_before_its_actors_go() {
     diary.began.notified().await;
     let stopper = host.clone();
     let stopping = tokio::spawn(async move { stopper.shutdown(None).await });
-    while host.state() != HostState::Draining {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| host.state() == HostState::Draining).await;
     assert_eq!(diary.lines(), [""; 0]);
     diary.gate.notify_one();
     assert_eq!(stopping.await.unwrap(), Shutdown::Stopped);

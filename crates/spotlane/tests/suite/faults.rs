@@ -214,9 +214,7 @@ async fn a_shutdown_of_the_source_during_a_move_ends_both() {
         let a = a.clone();
         async move { a.shutdown(Some(Duration::from_secs(5))).await }
     });
-    while a.state() == HostState::Serving {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| a.state() != HostState::Serving).await;
     wire.go_on();
     let stopped = soon(stopping).await.unwrap();
     assert!(matches!(
@@ -255,9 +253,7 @@ async fn a_shutdown_of_the_target_during_a_move_ends_both() {
         let b = b.clone();
         async move { b.shutdown(Some(Duration::from_secs(1))).await }
     });
-    while b.state() == HostState::Serving {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| b.state() != HostState::Serving).await;
     wire.go_on();
     let _stopped: Shutdown = soon(stopping).await.unwrap();
     let moved = soon(moved).await.unwrap();
@@ -310,9 +306,7 @@ async fn a_host_with_ten_thousand_actors_is_emptied() {
     assert_eq!(done.outcome, RelocateOutcome::Relocated);
     // Each has left; the last of them open at their targets a little later.
     assert_eq!(a.status().actors, 0);
-    while b.status().actors + c.status().actors < ACTORS {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| b.status().actors + c.status().actors >= ACTORS).await;
     for n in (0..ACTORS).step_by(97) {
         let log = text(&b, &format!("c-{n}"), "log").await.unwrap();
         assert_eq!(log, n.to_string());

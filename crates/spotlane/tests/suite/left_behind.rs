@@ -75,6 +75,46 @@ async fn a_message_in_line_follows_its_actor() {
     assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
 }
 
+/// EX-120, EX-389: the connection of a record that waits for a permit goes on with the very return of one. No task stands in
+/// between, which would have to get its turn among all others first, while everything behind the record waits, control
+/// too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_waits_for_a_permit_costs_no_task() {
+    let stores = Stores::new();
+    let mut tight = settings();
+    tight.job_limit = JobLimit::Manual(1);
+    let at_a = Shared::default();
+    let a = builder("a", &stores, &at_a).settings(tight);
+    let a = a.start().await.unwrap();
+    a.actors().create::<Counter>("c").await.unwrap();
+    let (b, _) = host("b", &stores).await;
+    acquainted(&[&a, &b]).await;
+    let blocker = a.actor("c");
+    let waiting = tokio::spawn(async move { blocker.request("wait", ()).await });
+    at_a.began.notified().await;
+    b.actor("c").send("note", "first").await.unwrap();
+    until("no permit is left", || a.status().jobs.queued == 1).await;
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = tasks();
+    for text in ["second", "third"] {
+        b.actor("c").send("note", text).await.unwrap();
+    }
+    until("the second waits", || a.status().jobs.waiters == 1).await;
+    until("nothing was started for it", || tasks() <= before).await;
+    at_a.gate.notify_one();
+    waiting.await.unwrap().unwrap();
+    let all = tokio::time::timeout(PATIENCE, async {
+        while text(&a, "c", "log").await.unwrap() != "first,second,third" {}
+    });
+    assert!(all.await.is_ok(), "{}", text(&a, "c", "log").await.unwrap());
+    let jobs = a.status().jobs;
+    assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
+}
+
 /// EX-128, EX-152: answers and control are no jobs: a request to another node ends while every permit of its host is
 /// taken and every handler waits.
 #[tokio::test(flavor = "multi_thread")]

@@ -55,9 +55,7 @@ async fn an_actor_moves_to_and_fro() {
     for round in 0..4 {
         add(&a, "c", 1).await.unwrap();
         let (from, to) = if round % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        while from.status().actors == 0 {
-            tokio::task::yield_now().await;
-        }
+        crate::players::until(|| from.status().actors > 0).await;
         from.relocate("c", to.node_id()).await.unwrap();
     }
     assert_eq!(text(&b, "c", "log").await.unwrap(), "1,1,1,1");
@@ -80,9 +78,7 @@ async fn accepted_work_moves_and_is_answered() {
         asked.push(tokio::spawn(async move { add(&from, "c", 1).await }));
     }
     a.actor("c").send("note", "sent").await.unwrap();
-    while a.status().jobs.queued < 21 {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| a.status().jobs.queued >= 21).await;
     let (mover, target) = (a.clone(), b.node_id().clone());
     let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
     at_a.gate.notify_one();
@@ -121,9 +117,7 @@ async fn nothing_is_lost_or_doubled_while_it_moves() {
     }
     for round in 0..10 {
         let (from, to) = if round % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        while from.status().actors == 0 {
-            tokio::task::yield_now().await;
-        }
+        crate::players::until(|| from.status().actors > 0).await;
         from.relocate("c", to.node_id()).await.unwrap();
     }
     stop.store(true, Ordering::SeqCst);

@@ -16,6 +16,9 @@ use spotlane_stream_proto::ws::{self, Mask, Side};
 use spotlane_stream_proto::{
     Carrier, Control, Extras, FlowRule, Frame, Name, Sequence, SizeBound, Step, to_bytes,
 };
+use spotlane_types::generation::{
+    AuthorityOwnerGeneration, NodeGeneration, ObjectGeneration, OwnerLeaseGeneration,
+};
 use spotlane_wire::reference::ActorRef as WireActorRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -159,6 +162,33 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// Makes one value of what is remembered another one, which is as good as a value that is out of date.
+    fn alter(&self, value: &str) -> Option<()> {
+        let mut remembered = self.remembered.lock().unwrap();
+        let (actor, route) = remembered.as_mut()?;
+        let next = |number: u64| number.checked_add(1).unwrap_or(1);
+        match value {
+            "object" => {
+                let number = next(actor.object_generation.get());
+                actor.object_generation = ObjectGeneration::new(number).ok()?;
+            }
+            "node" => {
+                let number = next(route.node_generation.get());
+                route.node_generation = NodeGeneration::new(number).ok()?;
+            }
+            "owner" => {
+                let number = next(route.authority_owner_generation.get());
+                route.authority_owner_generation = AuthorityOwnerGeneration::new(number).ok()?;
+            }
+            "lease" => {
+                let number = next(route.owner_lease_generation.get());
+                route.owner_lease_generation = OwnerLeaseGeneration::new(number).ok()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// As `login`, for an Actor that is there.
     async fn login_found(
         &mut self,
@@ -215,6 +245,12 @@ impl SessionHandler for Gate {
                 HandlerFailure::new(&kind, error.to_string())
             })?;
             self.actor = Some(bound);
+            packet.reply(spotlane::session::Payload::json("{}")).await?;
+            return Ok(());
+        }
+        if packet.name() == "alter" {
+            let text = String::from_utf8_lossy(&packet.payload().bytes).into_owned();
+            self.alter(&text).ok_or_else(HandlerFailure::internal)?;
             packet.reply(spotlane::session::Payload::json("{}")).await?;
             return Ok(());
         }

@@ -202,9 +202,7 @@ impl World {
         ask: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         let asked = tokio::spawn(ask);
-        while self.a.status().jobs.queued < place {
-            tokio::task::yield_now().await;
-        }
+        crate::players::until(|| self.a.status().jobs.queued >= place).await;
         asked
     }
 
@@ -225,9 +223,7 @@ impl World {
         drop(asked.await);
         drop(x);
         of_x.kill();
-        while self.a.status().peers + self.b.status().peers > 2 {
-            tokio::task::yield_now().await;
-        }
+        crate::players::until(|| self.a.status().peers + self.b.status().peers <= 2).await;
         self.move_to_b().await;
     }
 
@@ -249,9 +245,7 @@ impl World {
         let (mover, target) = (self.a.clone(), self.b.node_id().clone());
         let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
         // What stands in line moves with it.
-        while self.a.status().sealing == 0 {
-            tokio::task::yield_now().await;
-        }
+        crate::players::until(|| self.a.status().sealing > 0).await;
         self.at_a.gate.notify_one();
         moved.await.unwrap().unwrap();
     }
@@ -285,9 +279,12 @@ async fn answers_to_moved_requests_are_stored_until_the_move_is_completed() {
     assert!(!error.contains("settled"), "{error}");
     world.at_b.gate.notify_one();
     waited.await.unwrap().unwrap();
-    while activated(&world.stores).await.is_some() {
-        tokio::task::yield_now().await;
-    }
+    let completed = async {
+        while activated(&world.stores).await.is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, completed).await.unwrap();
     let (counts, answers) = world.written.answers(&root).expect("it was stored");
     assert_eq!((counts.0, answers.len()), (2, 2));
     assert!(counts.1 <= 2);
@@ -303,12 +300,15 @@ async fn answers_to_moved_requests_are_stored_until_the_move_is_completed() {
     let payload = answers[0].payload.as_ref().unwrap();
     assert_eq!(&payload.payload.as_bytes()[..], b"5");
     let gone = BlobReference::new(&root).unwrap();
-    while matches!(
-        world.stores.relocation.get(&gone).await.unwrap(),
-        BlobOutcome::Found { .. }
-    ) {
-        tokio::task::yield_now().await;
-    }
+    let removed = async {
+        while matches!(
+            world.stores.relocation.get(&gone).await.unwrap(),
+            BlobOutcome::Found { .. }
+        ) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, removed).await.unwrap();
 }
 
 /// Answers a while, so that the host has taken what was sent before on this connection.
@@ -428,9 +428,7 @@ async fn more_requests_than_the_table_holds_wait_for_a_place() {
         let adder = x.clone();
         asked.push(tokio::spawn(async move { add(&adder, "c", 1).await }));
     }
-    while x.status().pending_requests < TABLE {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| x.status().pending_requests >= TABLE).await;
     let late = x.actor("c").request("add", "1000000".to_owned());
     let late = late.timeout(Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded);

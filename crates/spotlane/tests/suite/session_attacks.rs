@@ -16,6 +16,7 @@ use crate::players::{Client, Game, gate_on, tell, trio, until};
 /// A stream on `g`, and the Actor `p` on its way between `a` and `b` all the time.
 struct Field {
     a: Host,
+    hosts: [Host; 3],
     game: Game,
     stream: SessionStream,
     over: Arc<AtomicBool>,
@@ -28,7 +29,7 @@ impl Field {
         let stream = gate_on(&g, scheme).await;
         let over = Arc::new(AtomicBool::new(false));
         let moves = tokio::spawn({
-            let (a, over) = (a.clone(), Arc::clone(&over));
+            let (a, b, over) = (a.clone(), b.clone(), Arc::clone(&over));
             async move {
                 let mut moves = 0;
                 while !over.load(Ordering::Acquire) {
@@ -45,6 +46,7 @@ impl Field {
             }
         });
         Self {
+            hosts: [a.clone(), b, g],
             a,
             game,
             stream,
@@ -56,6 +58,25 @@ impl Field {
     /// Logs in while the Actor may be on its way.
     async fn login(&self, id: &str) -> Client {
         Client::login(&self.stream, id).await
+    }
+
+    /// Waits until so many players were told that their session has left; says what the hosts see when they are not.
+    async fn left(&self, count: u64) {
+        let there = || self.game.left.load(Ordering::SeqCst);
+        let told = async {
+            while there() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, told).await.is_err() {
+            let seen = self.hosts.each_ref().map(|host| {
+                let status = host.status();
+                let moves = (status.actors, status.moving, status.sealing, status.arrived);
+                (moves, host.session_counts())
+            });
+            panic!("{} of {count} were told: {seen:?}", there());
+        }
+        assert_eq!(there(), count, "once each");
     }
 
     /// Whoever behaves is served, and nothing of the others is left.
@@ -149,7 +170,7 @@ async fn cut(scheme: &str) {
         }
         drop(client);
         // A login before that would replace it, and who was replaced has not left.
-        field.game.left(u64::try_from(cut + 1).unwrap()).await;
+        field.left(u64::try_from(cut + 1).unwrap()).await;
     }
     field.ends().await;
 }

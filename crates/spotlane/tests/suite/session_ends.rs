@@ -28,13 +28,9 @@ async fn t_bnd_16_a_callback_that_fails_stops_nobody_and_ends_its_binding() {
     drop(clients);
     game.left(2).await;
     for id in ["one", "two"] {
-        let error = loop {
-            match tell(&g, id, "x").await {
-                // Its callback has run and its end is under way.
-                Ok(()) => tokio::task::yield_now().await,
-                Err(error) => break error,
-            }
-        };
+        // Its callback has run and its end is under way.
+        until(|| g.session_counts().bound_actors == 0).await;
+        let error = tell(&g, id, "x").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOperation);
         let mut again = Client::login(&stream, id).await;
         assert_eq!(again.ask("note", "x").await.unwrap(), "left,x");

@@ -186,6 +186,55 @@ async fn t_bnd_07_bind_relay_and_push_between_hosts_on_the_wire() {
     }
 }
 
+/// SB-21, SB-38, SB-50: a session whose copy of the owner's lease is out of date binds, and what the Actor pushes right after
+/// it comes through, although the copy stays. Each of the three other values of the bind is a reason to refuse. T-BND-20
+#[tokio::test(flavor = "multi_thread")]
+async fn t_bnd_20_the_lease_decides_nothing() {
+    let ([a, _b, g], _game, tap) = tapped().await;
+    let stream = gate(&g).await;
+    let mut first = Client::login(&stream, "p").await;
+    let actor = bound(&tap, &a);
+    first.ask("remember", "").await.unwrap();
+    first.ask("alter", "lease").await.unwrap();
+    let mut client = Client::connect(&stream).await;
+    client.ask("login-there", "").await.unwrap();
+    tell(&a, "p", "hello").await.unwrap();
+    assert_eq!(client.pushed().await.1, "hello");
+    first.closed().await;
+
+    let binds = said(&tap, 38);
+    let Record::BoundSessionBind(bind) = binds[1].record(MeshOperationKind::None) else {
+        panic!("38");
+    };
+    let (asked, current) = (&bind.actor, &actor);
+    let leases = [asked, current].map(|fence| fence.expected_owner_lease_generation);
+    assert_ne!(leases[0], leases[1], "the copy is out of date");
+    let lease = current.expected_owner_lease_generation;
+    let same = ActorRouteFence {
+        expected_owner_lease_generation: lease,
+        ..asked.clone()
+    };
+    assert_eq!(same, actor, "in nothing but the lease");
+    let (_, Record::BoundSessionSend(push)) = only(&tap, 36) else {
+        panic!("36");
+    };
+    assert_eq!(push.actor, actor, "the owner says what it is");
+
+    for (value, refusal) in [
+        ("object", "InvalidOperation"),
+        ("node", "Unavailable"),
+        ("owner", "Unavailable"),
+    ] {
+        client.ask("remember", "").await.unwrap();
+        client.ask("alter", value).await.unwrap();
+        let mut other = Client::connect(&stream).await;
+        let refused = other.ask("login-there", "").await.unwrap_err();
+        assert!(refused.contains(refusal), "{value}: {refused}");
+        tell(&a, "p", value).await.unwrap();
+        assert_eq!(client.pushed().await.1, value, "the binding stays");
+    }
+}
+
 /// 42 from the source and 43 from the session owner, which says the same of the same binding and no more (WR-55).
 fn sealed(tap: &Tap, before: &ActorRouteFence, g: &Host) -> SessionRelocationSeal {
     let (asked, Record::SessionRelocationSeal(seal)) = only(tap, 42) else {

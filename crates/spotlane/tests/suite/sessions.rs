@@ -4,7 +4,7 @@ use spotlane::prelude::*;
 use spotlane_stream_proto::Frame;
 
 use crate::app::Stores;
-use crate::players::{Client, Player, gate, pair, player_host, trio};
+use crate::players::{Client, Player, gate, pair, player_host, tell, trio, until};
 use crate::two_hosts::acquainted;
 
 /// SB-30, SB-31, SB-37, EX-281: on the session's own host and on another.
@@ -121,16 +121,10 @@ async fn t_bnd_18_a_lost_connection_ends_the_binding_and_not_the_actor() {
     client.ask("note", "kept").await.unwrap();
     let before = g.actors().find("p").await.unwrap();
     drop(client);
-    loop {
-        let told = g
-            .actor("p")
-            .request("tell", Payload::bytes("x"))
-            .reply::<()>()
-            .await;
-        if told.is_err() {
-            break;
-        }
-    }
+    // SB-61: it stands until the callback has ended.
+    until(|| g.session_counts().bound_actors == 0).await;
+    let told = tell(&g, "p", "x").await;
+    assert_eq!(told.unwrap_err().kind(), ErrorKind::InvalidOperation);
     // The same incarnation, where it was.
     assert_eq!(g.actors().find("p").await.unwrap(), before);
     let mut again = Client::connect(&stream).await;

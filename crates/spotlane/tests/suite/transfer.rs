@@ -276,14 +276,11 @@ async fn t_rel_23_a_backlog_above_the_job_limit_drains_in_order() {
             tokio::spawn(async move { add(&asker, "c", 1).await })
         })
         .collect();
-    while usize::try_from(a.status().jobs.queued).unwrap() < NOTES + REQUESTS {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| usize::try_from(a.status().jobs.queued).unwrap() >= NOTES + REQUESTS)
+        .await;
     let (mover, target) = (a.clone(), b.node_id().clone());
     let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
-    while a.status().sealing == 0 {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| a.status().sealing > 0).await;
     at_a.gate.notify_one();
     moved.await.unwrap().unwrap();
     blocked.await.unwrap().unwrap();
@@ -377,9 +374,7 @@ async fn t_rel_33_a_broken_connection_behind_the_boundary_is_a_named_loss() {
     wire.break_after(bytes(STATE * 3 / 4 + NOTES * NOTE / 2));
     wire.go_on();
     wire.was_cut(1).await;
-    while b.status().actors == 0 {
-        tokio::task::yield_now().await;
-    }
+    crate::players::until(|| b.status().actors > 0).await;
     wire.mend();
     // The boundary was crossed, so the operation is not told that it failed before it.
     moved.await.unwrap().unwrap();
