@@ -192,12 +192,12 @@ impl Future for Sending {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         // What is sent at once is sent from where it lies.
-        let sent = self.call.as_mut().map(|call| match &mut call.parts {
+        let tried = self.call.as_mut().map(|call| match &mut call.parts {
             Ok(parts) => send_now(&call.core, &call.caller, parts),
             // It is taken out below.
             Err(_) => Ok(Sent::No),
         });
-        match sent {
+        match tried {
             Some(Ok(Sent::Yes)) => {
                 self.call = None;
                 return Poll::Ready(Ok(()));
