@@ -88,7 +88,7 @@ pub(crate) struct Seat {
     polled: OnceLock<Polled>,
     /// The fencing number of a suspended turn, then of the turn it resumes in (EX-7).
     fence: AtomicU64,
-    /// Items handled since the worker asked.
+    /// Items handled since the worker asked, without those that bring nothing.
     items: AtomicU32,
     /// Whether the inbox holds something; without it the body looks into the ready set itself.
     loaded: AtomicBool,

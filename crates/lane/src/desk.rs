@@ -33,7 +33,7 @@ pub(crate) struct Desk {
     slice_start: Monotonic,
     /// The slice began without a reading; it counts from the next one.
     unread: bool,
-    /// Items since the worker was told of them.
+    /// Items since the worker was told of them, without those that bring nothing.
     handled: u32,
 }
 
@@ -68,7 +68,6 @@ impl Desk {
     #[inline]
     pub(crate) fn count_item<O: Owner>(&mut self, core: &Core<O>) -> bool {
         self.served += 1;
-        self.handled += 1;
         self.since += 1;
         if self.since < self.stride {
             return false;
@@ -76,6 +75,12 @@ impl Desk {
         self.read_clock(core);
         self.cut = self.now.since(self.slice_start) >= core.kind.limits.owner_time_budget;
         true
+    }
+
+    /// Of an item whose end may bring more work to this thread.
+    #[inline]
+    pub(crate) const fn count_lively(&mut self) {
+        self.handled += 1;
     }
 
     pub(crate) fn take_handled(&mut self) -> u32 {

@@ -153,6 +153,7 @@ async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Entries<O>, seat: &Arc<Seat
         deferred: Vec::new(),
         marked: false,
         payload_bytes: 0,
+        quiet: false,
         owed: Owed::Nothing,
         ticket: None,
     };

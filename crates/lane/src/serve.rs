@@ -67,6 +67,7 @@ pub(crate) async fn serve<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
         }
         end_badly(turn, AskError::Panicked { message });
         release(turn);
+        desk.count_lively();
         desk.count_item(core);
     }
 }
@@ -98,6 +99,7 @@ async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
                 Some(Pick::Tick(queued)) => {
                     tick(turn, *queued).await;
                     release(turn);
+                    desk.count_lively();
                     if desk.count_item(core) && desk.wants_pause() {
                         pause(desk, seat).await;
                     }
@@ -108,6 +110,7 @@ async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
                     release(turn);
                     // Whoever waited and went away does not want to know.
                     done.map(|done| done.send(()).ok());
+                    desk.count_lively();
                     if desk.count_item(core) && desk.wants_pause() {
                         pause(desk, seat).await;
                     }
@@ -127,6 +130,9 @@ async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
             }
         }
         release(turn);
+        if !turn.quiet {
+            desk.count_lively();
+        }
         if desk.count_item(core) && desk.wants_pause() {
             pause(desk, seat).await;
         }
@@ -159,6 +165,7 @@ fn take_up<O: Owner>(turn: &mut Turn<'_, O>, work: Work<O>) -> Option<O::Item> {
         permit,
     } = work;
     turn.payload_bytes = payload_bytes;
+    turn.quiet = false;
     // EX-121, EX-124: returned immediately before the first instruction of the callback, which takes
     // none from here on.
     drop(permit);

@@ -61,6 +61,8 @@ pub struct Turn<'a, O: Owner> {
     pub(crate) marked: bool,
     /// What the item in hand is charged besides the fixed cost (EX-93).
     pub(crate) payload_bytes: u64,
+    /// Nothing comes back of the item in hand: see [`Turn::brings_nothing`].
+    pub(crate) quiet: bool,
     pub(crate) owed: Owed<O>,
     /// The one item of a turn at the gate of another lane.
     pub(crate) ticket: Option<Pick<O>>,
@@ -141,6 +143,15 @@ impl<O: Owner> Turn<'_, O> {
         let core = Arc::clone(self.core);
         self.deferred.push(Box::new(DeferredItem { core, item }));
         Ok(())
+    }
+
+    /// Says that nobody on this thread waits for the end of this item, so that its end brings no more work: a one-way
+    /// message, or a request of another node. A hint, and no result depends on it. A worker that has served others looks once
+    /// more behind the tasks that it woke before it sleeps, which is in vain here, and the runtime wakes another of its
+    /// threads for it.
+    #[inline]
+    pub const fn brings_nothing(&mut self) {
+        self.quiet = true;
     }
 
     /// EX-203, RL-206: marking the boundary is the last operation of a turn.

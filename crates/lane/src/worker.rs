@@ -26,7 +26,7 @@ pub(crate) struct Worker {
     current: Option<Box<dyn AnyCarrier>>,
     next: Option<Exit>,
     after: AfterPoll,
-    /// Items handled since the worker last looked for rest.
+    /// Items handled since the worker last looked for rest, without those that bring nothing.
     items: u32,
     /// On their way from the queue of another worker into the own one.
     taken: VecDeque<Arc<dyn Runnable>>,

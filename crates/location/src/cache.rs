@@ -168,6 +168,14 @@ impl RouteCache {
         }
     }
 
+    /// As [`Self::get`] with one look: a route that is too old stays where it is, until it is looked for again or another one
+    /// takes its place.
+    #[inline]
+    pub fn usable(&self, object: &AuthorityKey, now: Monotonic) -> Option<&Route> {
+        let entry = self.entries.get(object)?;
+        (entry.usable_until > now).then_some(&entry.route)
+    }
+
     /// The route of an object while it may be used.
     pub fn get(&mut self, object: &AuthorityKey, now: Monotonic) -> Option<&Route> {
         let usable = self.entries.get(object)?.usable_until > now;

@@ -191,6 +191,23 @@ impl Future for Sending {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        // What is sent at once is sent from where it lies.
+        let tried = self.call.as_mut().map(|call| match &mut call.parts {
+            Ok(parts) => send_now(&call.core, &call.caller, parts),
+            // It is taken out below.
+            Err(_) => Ok(Sent::No),
+        });
+        match tried {
+            Some(Ok(Sent::Yes)) => {
+                self.call = None;
+                return Poll::Ready(Ok(()));
+            }
+            Some(Err(error)) => {
+                self.call = None;
+                return Poll::Ready(Err(error));
+            }
+            Some(Ok(Sent::No)) | None => {}
+        }
         if let Some(call) = self.call.take() {
             let Call {
                 core,
@@ -198,9 +215,8 @@ impl Future for Sending {
                 parts,
                 timeout,
             } = call;
-            let parts = match parts.and_then(|parts| send_now(&core, &caller, parts)) {
-                Ok(None) => return Poll::Ready(Ok(())),
-                Ok(Some(parts)) => parts,
+            let parts = match parts {
+                Ok(parts) => parts,
                 Err(error) => return Poll::Ready(Err(error)),
             };
             self.later = Some(Box::pin(async move {
@@ -336,10 +352,10 @@ fn begin(call: Call) -> Result<Request, Error> {
     must_not_wait_for_itself(&caller, &parts.id)?;
     core.must_take_messages()?;
     if let Some(fence) = resolve::known_elsewhere(&core, &parts.id) {
-        let Parts { id, name, payload } = parts;
-        match remote::ask_now(&core, &caller, fence, name, payload, timeout)? {
-            Ok(asked) => return Ok(Request::Asked(asked)),
-            Err((name, payload)) => parts = Parts { id, name, payload },
+        let (name, payload) = (&parts.name, &mut parts.payload);
+        let asked = remote::ask_now(&core, &caller, fence, name, payload, timeout)?;
+        if let Some(asked) = asked {
+            return Ok(Request::Asked(asked));
         }
     }
     Ok(Request::Later(Box::pin(async move {
@@ -472,25 +488,31 @@ async fn request_here(
 
 const NO_ANSWER: &str = "no answer came in time";
 
-/// As [`send`] without waiting for anything; gives back what found no known owner or no room.
-fn send_now(core: &Core, caller: &Caller, parts: Parts) -> Result<Option<Parts>, Error> {
+/// Whether a message has left its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Yes,
+    /// It found no known owner or no room, and the parts are as they were.
+    No,
+}
+
+/// As [`send`] without waiting for anything.
+fn send_now(core: &Core, caller: &Caller, parts: &mut Parts) -> Result<Sent, Error> {
     core.must_take_messages()?;
-    let Parts { id, name, payload } = parts;
-    let (name, payload) = if let Some(fence) = resolve::known_elsewhere(core, &id) {
-        match remote::send_now(core, caller, fence, name, payload)? {
-            None => return Ok(None),
-            Some(left) => left,
-        }
-    } else if let Some(live) = core.slots.live(&id) {
-        let message = local(caller, &name, payload, ReplyTo::NOBODY);
-        match enter_now(core, &live, message) {
-            Ok(()) => return Ok(None),
-            Err(message) => (name, untouched(message)),
-        }
-    } else {
-        (name, payload)
+    if let Some(fence) = resolve::known_elsewhere(core, &parts.id) {
+        return remote::send_now(core, caller, fence, &parts.name, &mut parts.payload);
+    }
+    let Some(live) = core.slots.live(&parts.id) else {
+        return Ok(Sent::No);
     };
-    Ok(Some(Parts { id, name, payload }))
+    let message = local(caller, &parts.name, parts.payload.take(), ReplyTo::NOBODY);
+    match enter_now(core, &live, message) {
+        Ok(()) => Ok(Sent::Yes),
+        Err(message) => {
+            parts.payload = untouched(message);
+            Ok(Sent::No)
+        }
+    }
 }
 
 async fn send(

@@ -186,6 +186,9 @@ async fn disconnected(turn: &mut Turn<'_, Cell>, leave: Leave) {
 /// EX-388: decode once, call, answer on the spot. The permit went back when the turn began.
 async fn deliver(turn: &mut Turn<'_, Cell>, message: Box<Message>) -> Result<(), HandlerError> {
     let wants = message.wants();
+    if !message.reply.is_here() {
+        turn.brings_nothing();
+    }
     // Out of the box one by one: the rest of a message is not moved again.
     let Message {
         name,

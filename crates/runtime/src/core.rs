@@ -233,9 +233,9 @@ impl Core {
     /// As [`Core::cached_route`], in the form in which it travels.
     pub(crate) fn cached_fence(&self, id: &ActorId) -> Option<ActorRouteFence> {
         let (key, now) = (actor_key(id), self.clock.location_now());
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         routes
-            .get(&key, now)
+            .usable(&key, now)
             .map(|route| fence_of(id, &route.tenure))
     }
 

@@ -207,6 +207,11 @@ impl ReplyTo {
         self.0.is_some()
     }
 
+    /// Whether a caller of this host waits.
+    pub(crate) const fn is_here(&self) -> bool {
+        matches!(self.0, Some(Route::Local(_)))
+    }
+
     /// Whether the caller gave up before the handler began (EX-301).
     pub(crate) fn is_abandoned(&self) -> bool {
         matches!(&self.0, Some(Route::Local(sender)) if sender.is_closed())

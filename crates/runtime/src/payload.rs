@@ -87,6 +87,7 @@ impl Payload {
     }
 
     /// In its envelope.
+    #[inline]
     pub(crate) fn into_wire(self, name: PacketName) -> Result<ApplicationPayload, Error> {
         let payload = PayloadBytes::new(self.bytes)
             .map_err(|error| Error::invalid(error.to_string()).with_source(error))?;
@@ -95,6 +96,20 @@ impl Payload {
             content_type: self.content_type,
             payload,
         })
+    }
+
+    /// The payload, for a message that goes out from where it lies; what is left has the type alone.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            content_type: self.content_type.clone(),
+            bytes: std::mem::take(&mut self.bytes),
+        }
+    }
+
+    /// Gives back what [`Self::take`] took.
+    pub(crate) fn put_back(&mut self, payload: ApplicationPayload) {
+        self.bytes = payload.payload.into_bytes();
     }
 
     /// Out of its envelope.
@@ -273,5 +288,18 @@ mod tests {
         let (name, back) = Payload::from_wire(payload);
         assert_eq!(name.as_str(), "name");
         assert_eq!(back.as_bytes().as_ptr(), at);
+    }
+
+    /// EX-321: a message that found no room has its payload again, the very one, and goes the long way with it.
+    #[test]
+    fn a_payload_that_was_not_sent_is_put_back() {
+        let mut payload = Payload::bytes(vec![7; 1000]);
+        let at = payload.as_bytes().as_ptr();
+        let taken = payload.take().into_wire("name".parse().unwrap()).unwrap();
+        assert!(payload.is_empty());
+        payload.put_back(taken);
+        assert_eq!(payload.as_bytes().as_ptr(), at);
+        assert_eq!(payload.len(), 1000);
+        assert_eq!(payload.content_type(), OCTETS);
     }
 }

@@ -18,7 +18,7 @@ use spotlane_wire::command::reply::{Reply, ReplyTail};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence};
 use tokio::sync::oneshot;
 
-use crate::calls::Caller;
+use crate::calls::{Caller, Sent};
 use crate::clock::Deadline;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind};
@@ -38,6 +38,7 @@ pub(crate) fn fence(tenure: &Tenure) -> Result<ActorRouteFence, Error> {
     Ok(fence_of(id, tenure))
 }
 
+#[inline]
 pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
     ActorRouteFence {
         actor: ActorRef {
@@ -51,6 +52,7 @@ pub(crate) fn fence_of(id: &ActorId, tenure: &Tenure) -> ActorRouteFence {
     }
 }
 
+#[inline]
 fn send_record(
     core: &Core,
     caller: &Caller,
@@ -69,22 +71,26 @@ fn send_record(
     })
 }
 
-/// Sends a one-way message that finds a connection with room; gives back name and payload of any other.
+/// Sends a one-way message that finds a connection with room; any other keeps its payload.
 ///
 /// # Errors
 /// The message cannot be sent at all.
+#[inline]
 pub(crate) fn send_now(
     core: &Core,
     caller: &Caller,
     target: ActorRouteFence,
-    name: PacketName,
-    payload: Payload,
-) -> Result<Option<(PacketName, Payload)>, Error> {
-    let send = send_record(core, caller, target, name, payload)?;
+    name: &PacketName,
+    payload: &mut Payload,
+) -> Result<Sent, Error> {
+    let send = send_record(core, caller, target, name.clone(), payload.take())?;
     let node = &send.target_actor.target_node_rid;
     match core.mesh()?.submit_ref(node, &send) {
-        Ok(()) => Ok(None),
-        Err(why) if may_wait(&why) => Ok(Some(Payload::from_wire(send.payload))),
+        Ok(()) => Ok(Sent::Yes),
+        Err(why) if may_wait(&why) => {
+            payload.put_back(send.payload);
+            Ok(Sent::No)
+        }
         Err(why) => Err(refused(send.into(), why)),
     }
 }
@@ -145,6 +151,7 @@ fn answered(core: &Core, tenure: &Tenure, reply: Reply) -> Outcome {
     outcome(reply)
 }
 
+#[inline]
 fn request_record(
     core: &Core,
     caller: &Caller,
@@ -213,7 +220,7 @@ impl Drop for Asked {
 }
 
 /// As [`request`] where nothing has to be waited for but the answer: a place in the table is free and the connection has
-/// room. Gives back name and payload otherwise. The mesh keeps the time, so no timer is started for the call (EX-390).
+/// room. `None` otherwise, and the payload is where it was. The mesh keeps the time, so no timer is started for the call (EX-390).
 ///
 /// # Errors
 /// The message cannot be sent at all.
@@ -221,14 +228,14 @@ pub(crate) fn ask_now(
     core: &Arc<Core>,
     caller: &Caller,
     target: ActorRouteFence,
-    name: PacketName,
-    payload: Payload,
+    name: &PacketName,
+    payload: &mut Payload,
     timeout: Duration,
-) -> Result<Result<Asked, (PacketName, Payload)>, Error> {
+) -> Result<Option<Asked>, Error> {
     let Some(place) = core.pending.try_place() else {
-        return Ok(Err((name, payload)));
+        return Ok(None);
     };
-    let (request, key) = request_record(core, caller, target, name, payload)?;
+    let (request, key) = request_record(core, caller, target, name.clone(), payload.take())?;
     let (sender, relayed) = oneshot::channel();
     // EX-272: before it is sent.
     let mesh = core.mesh()?;
@@ -239,14 +246,15 @@ pub(crate) fn ask_now(
         Err(why) => {
             drop(core.pending.take(&key));
             if may_wait(&why) {
-                return Ok(Err(Payload::from_wire(request.payload)));
+                payload.put_back(request.payload);
+                return Ok(None);
             }
             return Err(refused(request.into(), why));
         }
     };
     // From here on it is given back by what is returned, and so is the place among the calls.
     place.keep();
-    Ok(Ok(Asked {
+    Ok(Some(Asked {
         reply,
         relayed: Some(relayed),
         core: Arc::clone(core),

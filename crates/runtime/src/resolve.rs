@@ -65,6 +65,7 @@ pub(crate) fn known(core: &Core, id: &ActorId) -> Option<Place> {
 
 /// The route to an Actor of another node, when the cache has it and nothing stands in its place here: one value, in the form
 /// in which it travels (EX-370).
+#[inline]
 pub(crate) fn known_elsewhere(core: &Core, id: &ActorId) -> Option<ActorRouteFence> {
     if core.slots.has(id) {
         return None;

@@ -133,16 +133,12 @@ async fn a_cached_route_never_outlives_its_owner() {
     let mut cache = RouteCache::new(RouteCacheSettings::default(), 8);
     let now = a.time.now();
     cache.insert(found.route, now, found.owner_deadline);
-    assert!(
-        cache
-            .get(&room, now.after(Duration::from_millis(9_999)))
-            .is_some()
-    );
-    assert!(
-        cache
-            .get(&room, now.after(Duration::from_secs(10)))
-            .is_none()
-    );
+    let (last, late) = (Duration::from_millis(9_999), Duration::from_secs(10));
+    assert!(cache.usable(&room, now.after(last)).is_some());
+    assert!(cache.usable(&room, now.after(late)).is_none());
+    assert!(cache.get(&room, now.after(last)).is_some());
+    assert!(cache.get(&room, now.after(late)).is_none());
+    assert!(cache.usable(&room, now.after(last)).is_none(), "it is gone");
     clock.advance(Duration::from_secs(15));
     assert_eq!(live().await.unwrap(), None);
 }
