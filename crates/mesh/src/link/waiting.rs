@@ -20,10 +20,6 @@ pub(super) struct Waiting {
 
 /// How a request ended.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is moved twice, and a box for each reply costs more"
-)]
 pub(super) enum End {
     /// The peer answered.
     Reply(Reply),
@@ -33,10 +29,6 @@ pub(super) enum End {
 
 /// What a caller sees.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart where it is made"
-)]
 pub(super) enum Seen {
     /// How its request ended; `None` when it has taken that before.
     Ended(Option<End>),
@@ -45,10 +37,6 @@ pub(super) enum Seen {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the place stays where it is, and its memory is used again"
-)]
 pub(super) enum Place {
     /// Its caller may have come to look already.
     Open(Option<Waker>),
