@@ -16,6 +16,11 @@ use spotlane_wire::command::reply::Reply;
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     places: Window<Place>,
+    /// What ended and was not taken yet, apart from the places: an end is many times as large as a waker, and so it is moved
+    /// in once and out once.
+    ends: Vec<Option<End>>,
+    /// The places in `ends` that hold nothing. There are never more than requests that were open at once.
+    free: Vec<usize>,
 }
 
 /// How a request ended.
@@ -37,10 +42,11 @@ pub(super) enum Seen {
 }
 
 #[derive(Debug)]
-pub(super) enum Place {
+enum Place {
     /// Its caller may have come to look already.
     Open(Option<Waker>),
-    Ended(End),
+    /// Its end lies there.
+    Ended(usize),
 }
 
 impl Waiting {
@@ -53,10 +59,17 @@ impl Waiting {
     /// went away has given the request up, and has no place any more.
     pub(super) fn end(&mut self, sequence: Sequence, end: End) -> Option<Waker> {
         match self.places.get_mut(sequence) {
-            Some(place @ Place::Open(_)) => match mem::replace(place, Place::Ended(end)) {
-                Place::Open(waker) => waker,
-                Place::Ended(_) => None,
-            },
+            Some(place @ Place::Open(_)) => {
+                let at = self.free.pop().unwrap_or(self.ends.len());
+                match self.ends.get_mut(at) {
+                    Some(free) => *free = Some(end),
+                    None => self.ends.push(Some(end)),
+                }
+                match mem::replace(place, Place::Ended(at)) {
+                    Place::Open(waker) => waker,
+                    Place::Ended(_) => None,
+                }
+            }
             // EX-270: what ended it first is what the caller gets.
             Some(Place::Ended(_)) | None => None,
         }
@@ -65,19 +78,29 @@ impl Waiting {
     /// Looks whether a request has ended, and takes its end.
     pub(super) fn see(&mut self, sequence: Sequence, here: &Waker) -> Seen {
         match self.places.get_mut(sequence) {
-            Some(Place::Open(Some(waker))) if waker.will_wake(here) => return Seen::Open(None),
-            Some(Place::Open(waker)) => return Seen::Open(waker.replace(here.clone())),
-            Some(Place::Ended(_)) | None => {}
-        }
-        match self.places.take(sequence) {
-            Some(Place::Ended(end)) => Seen::Ended(Some(end)),
-            Some(Place::Open(_)) | None => Seen::Ended(None),
+            Some(Place::Open(Some(waker))) if waker.will_wake(here) => Seen::Open(None),
+            Some(Place::Open(waker)) => Seen::Open(waker.replace(here.clone())),
+            Some(Place::Ended(at)) => {
+                let at = *at;
+                self.places.take(sequence);
+                Seen::Ended(self.take(at))
+            }
+            None => Seen::Ended(None),
         }
     }
 
+    fn take(&mut self, at: usize) -> Option<End> {
+        self.free.push(at);
+        self.ends.get_mut(at).and_then(Option::take)
+    }
+
     /// The caller is gone. What it leaves is to be dropped when no lock is held.
-    pub(super) fn close(&mut self, sequence: Sequence) -> Option<Place> {
-        self.places.take(sequence)
+    pub(super) fn close(&mut self, sequence: Sequence) -> (Option<Waker>, Option<End>) {
+        match self.places.take(sequence) {
+            Some(Place::Open(waker)) => (waker, None),
+            Some(Place::Ended(at)) => (None, self.take(at)),
+            None => (None, None),
+        }
     }
 }
 
@@ -138,8 +161,16 @@ mod tests {
     fn a_caller_that_went_away_leaves_no_place() {
         let mut waiting = Waiting::default();
         let gone = waiting.open(None);
-        assert!(matches!(waiting.close(gone), Some(Place::Open(None))));
+        assert!(matches!(waiting.close(gone), (None, None)));
         let woken = waiting.end(gone, End::Other(Outcome::TimedOut));
         assert!(woken.is_none() && waiting.places.is_empty());
+        // Nor does one that went away when its request had ended, and the memory of that end is used again.
+        for _ in 0..3 {
+            let gone = waiting.open(None);
+            waiting.end(gone, End::Other(Outcome::TimedOut));
+            assert!(waiting.close(gone).1.is_some());
+            assert_eq!((waiting.ends.len(), waiting.free.len()), (1, 1));
+        }
+        assert!(waiting.places.is_empty());
     }
 }
