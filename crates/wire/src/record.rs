@@ -348,7 +348,7 @@ macro_rules! records {
 
         /// Any record of service-wire v1.
         ///
-        /// Commands of more than 240 bytes are held in a box: a record is moved several times on its way, whatever it carries.
+        /// Commands of more than 232 bytes are held in a box: a record is moved several times on its way, whatever it carries.
         /// `Record::from` makes one of any command; a command that has to be of one kind is decoded without a box by
         /// [`decode_command`], and looked at without any copy by [`view_command`].
         ///
@@ -420,7 +420,7 @@ macro_rules! records {
             /// requests; it decides the tail of command 20 (WR-21) and nothing else.
             ///
             /// For an application message whose ids have at most 38 bytes, allocates nothing but the one box of a message to an
-            /// Actor or a Spot (commands 22 to 25); [`decode_command`] does without that one too. Longer ids, vectors, frozen
+            /// Actor or a Spot (commands 21 to 25); [`decode_command`] does without that one too. Longer ids, vectors, frozen
             /// records and rare large cases take memory in proportion to the input (WR-4). Payloads and chunks are slices of
             /// the frames (WR-7).
             ///

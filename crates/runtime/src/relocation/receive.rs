@@ -70,6 +70,8 @@ enum Is {
     Busy,
     /// It has done everything and waits for its inbox.
     Waiting,
+    /// It has ended.
+    Gone,
 }
 
 /// What the driver of a unit finds in its inbox.
@@ -191,6 +193,10 @@ impl TargetUnit {
         let bytes = chunk.chunk_data.as_bytes().len();
         let event = TargetEvent::Chunk { connection, chunk };
         let mut desk = self.desk();
+        if desk.driver == Is::Gone {
+            // TGT-37: the unit is nobody's, and nobody is kept waiting for it.
+            return Flow::Continue;
+        }
         if desk.driver == Is::Busy || !self.inbox.is_empty() {
             desk.behind = desk.behind.saturating_add(bytes);
             let full = desk.behind >= BEHIND_MAX;
@@ -208,6 +214,15 @@ impl TargetUnit {
             self.inbox.push_first(TargetInput::Effects(effects));
         }
         Flow::Continue
+    }
+
+    /// The driver has ended, however that came: what waits for it goes on, for it will not catch up.
+    pub(super) fn driver_is_gone(&self) {
+        let mut desk = self.desk();
+        desk.driver = Is::Gone;
+        let paused = std::mem::take(&mut desk.paused);
+        drop(desk);
+        paused.into_iter().for_each(Waker::wake);
     }
 
     /// The driver takes one: when half of them are gone, who waits for it goes on.

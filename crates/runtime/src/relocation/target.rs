@@ -175,6 +175,13 @@ struct Driver {
     book: Option<OwnedMutexGuard<()>>,
 }
 
+/// A connection that waits for a driver must not wait for one that is gone, were it by a panic.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.unit.driver_is_gone();
+    }
+}
+
 impl Driver {
     fn now(&self) -> Monotonic {
         Monotonic::from_origin(self.core.clock.elapsed())

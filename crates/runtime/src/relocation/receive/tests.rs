@@ -81,3 +81,20 @@ async fn what_a_late_driver_finds_is_bounded() {
     assert_eq!(woken.0.load(Ordering::SeqCst), 2);
     assert_eq!(unit.desk().behind, 0);
 }
+
+/// EX-328: a driver that ends, by a panic at worst, leaves no connection waiting for it.
+#[tokio::test]
+async fn nobody_waits_for_a_driver_that_is_gone() {
+    let unit = TargetUnit::new(RelocationSettings::default());
+    let woken = Arc::new(Woken::default());
+    let connection = ConnectionId::new(NonZeroU64::MIN);
+    let comes = |ordinal| {
+        let resumes = || Waker::from(Arc::clone(&woken));
+        unit.chunk(Monotonic::ORIGIN, connection, chunk(ordinal), resumes)
+    };
+    assert!((0..64).any(|ordinal| matches!(comes(ordinal), Flow::Pause)));
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    unit.driver_is_gone();
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert!((0..64).all(|ordinal| matches!(comes(ordinal), Flow::Continue)));
+}
