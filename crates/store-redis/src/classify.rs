@@ -44,10 +44,15 @@ const NOT_WRITTEN: [&str; 3] = [
     "Too many failed write attempts.",
 ];
 
+/// Whether the client has not written the command because it has lost its connection, or is about to find that out.
+pub(crate) fn is_unwritten(error: &Error) -> bool {
+    NOT_WRITTEN.contains(&error.details())
+}
+
 /// What an error of a whole command says about it.
 pub(crate) fn fate(error: &Error, effect: Effect) -> Fate {
     let text = error.details();
-    if NOT_WRITTEN.contains(&text) || *error.kind() == ErrorKind::Backpressure {
+    if is_unwritten(error) || *error.kind() == ErrorKind::Backpressure {
         return Fate::NotRun;
     }
     match text.split_whitespace().next().unwrap_or_default() {

@@ -21,7 +21,7 @@ use spotlane_store::{Failure, StoreError};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::classify::{Effect, Fate, class, fate};
+use crate::classify::{Effect, Fate, class, fate, is_unwritten};
 use crate::connect::{Connection, is_refusal};
 use crate::encode::decimal;
 use crate::key::Domain;
@@ -98,6 +98,12 @@ impl Link {
         self.unknowns.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// The connection may be gone although the client has not noticed yet. It would take a write, and nobody could say
+    /// whether that ran; so the next operation opens a new fence first, whose answer shows that there is a server.
+    fn mark_unproven(&self) {
+        self.mark_unknown();
+    }
+
     /// The server is not the master; the next operation looks for it.
     pub(crate) fn mark_misrouted(&self) {
         self.is_spoiled.store(true, Ordering::SeqCst);
@@ -127,7 +133,9 @@ impl Link {
     /// # Errors
     /// Transient or permanent; the caller's own operation has not been sent.
     pub(crate) async fn settle(&self, deadline: Instant) -> Result<(), StoreError> {
-        if self.is_settled() && self.is_usable() {
+        if !self.is_usable() {
+            self.mark_unproven();
+        } else if self.is_settled() {
             return Ok(());
         }
         let connection = self.connection.health.connects();
@@ -375,6 +383,9 @@ impl Link {
         }
         if *error.kind() == ErrorKind::Timeout {
             self.mark_silent(connection);
+        }
+        if is_unwritten(error) {
+            self.mark_unproven();
         }
     }
 }
