@@ -109,10 +109,11 @@ async fn a_commit_that_is_not_known_in_time_is_settled_later() {
     let creator = a.clone();
     let made = tokio::spawn(async move {
         let call = creator.actors().create::<Counter>("c").request("wait at a");
-        call.timeout(Duration::from_millis(150)).await
+        call.timeout(Duration::from_secs(2)).await
     });
     at_a.began.notified().await;
-    for _ in 0..30 {
+    // The waits between two looks grow to 250 ms: with so many the creator's time is over before the last one.
+    for _ in 0..20 {
         faults.next(Fault::LoseAnswer).unwrap();
     }
     at_a.gate.notify_one();
