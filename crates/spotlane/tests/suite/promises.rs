@@ -300,7 +300,7 @@ async fn nothing_starts_past_the_admission_deadline() {
         .await
         .unwrap();
     host.actors().create::<Counter>("c").await.unwrap();
-    faults.delay_every(Duration::from_secs(1));
+    faults.delay_every(Duration::from_secs(6));
     until("the deadline has passed", || !host.status().admits_work).await;
     let refused = add(&host, "c", 1).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
