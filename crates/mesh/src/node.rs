@@ -344,9 +344,15 @@ impl Node {
             return Ok(());
         };
         let mut table = locked(&self.table);
+        let gives_way = table.peers.make_room(token.peer());
+        let gives_way = gives_way.and_then(|id| table.links.get(&id).map(Arc::clone));
         let ready = table
             .peers
             .on_ready(token.peer(), core.id, core.side, core.intent);
+        drop(table);
+        if let Some(link) = gives_way {
+            link.end_by(LostReason::TooManyLinks);
+        }
         ready.map(|_| ())
     }
 

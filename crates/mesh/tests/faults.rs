@@ -385,11 +385,47 @@ async fn an_earlier_run_does_not_push_the_present_one_out() {
     assert!(reply.is_ok(), "{reply:?}");
     present.mesh.shutdown(SECOND).await;
     node.gone("a").await;
-    RawPeer::dial(&node, "a", Pair::of("another"))
-        .await
-        .say_hello()
-        .await;
+    let mut another = RawPeer::dial(&node, "a", Pair::of("another")).await;
+    another.say_hello().await;
     node.admitted("a").await;
+}
+
+/// TR-33, TR-74, TR-79: pairs in the name of a node that never say who they are do not keep that node out: the oldest of them
+/// gives way. One that is admitted never does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairs_that_say_nothing_keep_nobody_out() {
+    let mut node = Node::alone("node", echoing()).await;
+    let mut silent = Vec::new();
+    for number in 0..8 {
+        let pair = Pair {
+            id: 100 + number,
+            generation: 1,
+        };
+        silent.push(RawPeer::dial(&node, "a", pair).await);
+    }
+    let config = MeshConfig::new(identity("a", 2)).peer(node.intent());
+    let mut a = start(config, echoing()).await;
+    let link = a.admitted("node").await;
+    let kept = node.admitted("a").await;
+    while let Ok(seen) = a.seen.try_recv() {
+        let ended = matches!(seen, common::Seen::Diagnostic(_));
+        assert!(!ended, "{seen:?}");
+    }
+    assert_eq!(node.link_end().await, LostReason::TooManyLinks);
+    assert_eq!(silent[0].application.error().await, None);
+    for number in 8..20 {
+        let pair = Pair {
+            id: 100 + number,
+            generation: 1,
+        };
+        silent.push(RawPeer::dial(&node, "a", pair).await);
+    }
+    for _ in 8..20 {
+        assert_eq!(node.link_end().await, LostReason::TooManyLinks);
+    }
+    assert_eq!(node.mesh.link(&rid("a")), Some(kept));
+    let reply = link.request(node_request(1, "x"), 10 * SECOND).await;
+    assert!(reply.is_ok(), "{reply:?}");
 }
 
 /// TR-34, TR-36, TR-74: both nodes dial each other, many times: one admitted link is left, and it works.
