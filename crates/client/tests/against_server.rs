@@ -22,6 +22,7 @@ use spotlane_stream::{
     StreamServer, StreamSettings,
 };
 use spotlane_stream_proto::server::ServerTimes;
+use spotlane_stream_proto::{Control, Extras, Frame, to_bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -298,6 +299,45 @@ async fn ended_by_silence(beat: Heartbeat) {
         disconnected(&mut inbox).await,
         CloseReason::HeartbeatTimeout
     );
+}
+
+/// ST-170: a client that is late itself reads what its server has answered in time, before it judges
+#[tokio::test]
+async fn a_client_that_is_late_reads_before_it_judges_silence() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = format!("tcp://{}", listener.local_addr().unwrap());
+    let beat = Heartbeat::new(Duration::from_secs(100), Duration::from_secs(1_000)).unwrap();
+    let settings = ClientSettings::new(at.parse().unwrap()).reconnect(None);
+    let (client, mut inbox) = Client::new(settings.heartbeat(Some(beat))).unwrap();
+    let (connected, accepted) = tokio::join!(client.connect(), listener.accept());
+    connected.unwrap();
+    let mut server = accepted.unwrap().0;
+    pass(Duration::from_secs(101)).await;
+    let (ping, pong) = [Control::Ping, Control::Pong]
+        .map(|it| to_bytes(&it.into()).unwrap())
+        .into();
+    let mut asked = vec![0; ping.len()];
+    server.read_exact(&mut asked).await.unwrap();
+    assert_eq!(asked, ping);
+    // The answer is there when the client has its turn, and so is the end of its patience.
+    server.write_all(&pong).await.unwrap();
+    pass(Duration::from_secs(1_001)).await;
+    let push = Frame::Send {
+        name: name("pushed"),
+        payload: Payload::json("1"),
+        extras: Extras::default(),
+    };
+    server.write_all(&to_bytes(&push).unwrap()).await.unwrap();
+    let push = inbox.push("pushed", PATIENCE, |_| true).await.unwrap();
+    assert_eq!(push.payload, Payload::json("1"));
+    assert_eq!(client.state(), ConnectorState::Connected);
+}
+
+/// Lets so much time pass at once.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 /// ST-176: a loss, attempts that find nobody, and one that the application asks for

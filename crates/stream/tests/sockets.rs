@@ -312,6 +312,41 @@ async fn silence_and_idleness_are_told_and_closed() {
     rig.log.wait("disconnected HeartbeatTimeout").await;
 }
 
+/// ST-151: a server that is late itself reads what its client has answered in time, before it judges
+#[tokio::test]
+async fn a_server_that_is_late_reads_before_it_judges_silence() {
+    let times = ServerTimes {
+        ping_interval: Duration::from_secs(100),
+        heartbeat_timeout: Duration::from_secs(1_000),
+        idle_timeout: None,
+        ..ServerTimes::default()
+    };
+    let settings = StreamSettings::new(TCP.parse().unwrap()).times(times);
+    let rig = Rig::with(settings, 1_024).await;
+    let mut client = rig.connect().await;
+    client.request(1, "echo", "before").await;
+    assert_eq!(client.response().await.1, "before");
+    pass(Duration::from_secs(101)).await;
+    let (ping, pong) = [Control::Ping, Control::Pong]
+        .map(|it| to_bytes(&it.into()).unwrap())
+        .into();
+    let mut asked = vec![0; ping.len()];
+    client.socket.read_exact(&mut asked).await.unwrap();
+    assert_eq!(asked, ping);
+    // The answer is there when the server has its turn, and so is the end of its patience.
+    client.write(&pong).await;
+    pass(Duration::from_secs(1_001)).await;
+    client.request(2, "echo", "after").await;
+    assert_eq!(client.response().await.1, "after");
+}
+
+/// Lets so much time pass at once.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 /// ST-155, ST-158
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_closes_without_a_word_and_after_what_it_sent() {
