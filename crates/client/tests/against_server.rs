@@ -313,14 +313,13 @@ async fn a_client_that_is_late_reads_before_it_judges_silence() {
     connected.unwrap();
     let mut server = accepted.unwrap().0;
     pass(Duration::from_secs(101)).await;
-    let (ping, pong) = [Control::Ping, Control::Pong]
-        .map(|it| to_bytes(&it.into()).unwrap())
-        .into();
+    let ping = to_bytes(&Control::Ping.into()).unwrap();
+    let answer = to_bytes(&Control::Pong.into()).unwrap();
     let mut asked = vec![0; ping.len()];
     server.read_exact(&mut asked).await.unwrap();
     assert_eq!(asked, ping);
     // The answer is there when the client has its turn, and so is the end of its patience.
-    server.write_all(&pong).await.unwrap();
+    server.write_all(&answer).await.unwrap();
     pass(Duration::from_secs(1_001)).await;
     let push = Frame::Send {
         name: name("pushed"),

@@ -327,14 +327,13 @@ async fn a_server_that_is_late_reads_before_it_judges_silence() {
     client.request(1, "echo", "before").await;
     assert_eq!(client.response().await.1, "before");
     pass(Duration::from_secs(101)).await;
-    let (ping, pong) = [Control::Ping, Control::Pong]
-        .map(|it| to_bytes(&it.into()).unwrap())
-        .into();
+    let ping = to_bytes(&Control::Ping.into()).unwrap();
+    let answer = to_bytes(&Control::Pong.into()).unwrap();
     let mut asked = vec![0; ping.len()];
     client.socket.read_exact(&mut asked).await.unwrap();
     assert_eq!(asked, ping);
     // The answer is there when the server has its turn, and so is the end of its patience.
-    client.write(&pong).await;
+    client.write(&answer).await;
     pass(Duration::from_secs(1_001)).await;
     client.request(2, "echo", "after").await;
     assert_eq!(client.response().await.1, "after");

@@ -127,7 +127,7 @@ async fn a_commit_that_is_not_known_in_time_is_settled_later() {
             }
         }
     };
-    let there = tokio::time::timeout(Duration::from_secs(60), there).await;
+    let there = tokio::time::timeout(Duration::from_mins(1), there).await;
     assert_eq!(there.unwrap(), "");
     assert_eq!(a.status().actors, 1);
 }
