@@ -200,7 +200,19 @@ async fn floods(scheme: &str) {
     let (written, _) = flood.flood("jot", &"x".repeat(32_768), 8_192).await;
     assert!(written > 0);
     // Another client of the same stream is served meanwhile.
-    assert_eq!(calm.ask("note", "calm").await.unwrap(), "calm");
+    let served = calm.ask("note", "calm").await;
+    let seen = || {
+        field
+            .hosts
+            .each_ref()
+            .map(|host| (host.status(), host.session_counts()))
+    };
+    assert_eq!(
+        served.as_deref(),
+        Ok("calm"),
+        "{written} written: {:#?}",
+        seen()
+    );
     field.game.go_on.notify_one();
     drop(flood);
     drop(calm);
