@@ -193,6 +193,9 @@ async fn a_client_that_is_cut_off_leaves_once_over_websocket() {
 /// ST-140, EX-120, SB-86: what a flooded Actor does not take waits at its client
 async fn floods(scheme: &str) {
     let field = Field::set(scheme).await;
+    // Not beside the Actor that is flooded: that one may take every permit of its host while it waits (EX-120).
+    let beside = field.hosts[2].node_id();
+    field.a.relocate("calm", beside).await.unwrap();
     let mut calm = field.login("calm").await;
     let mut flood = field.login("p").await;
     flood.send("wait", "").await;
