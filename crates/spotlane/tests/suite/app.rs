@@ -231,9 +231,6 @@ pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.polling_interval = Duration::from_millis(50);
     settings.default_request_timeout = Duration::from_secs(10);
-    // As on two processors, whatever this machine has: with fewer permits a flood to one Actor takes all of its host before the
-    // queue of the Actor is full.
-    settings.job_limit = spotlane::JobLimit::Manual(256);
     settings.workers = Some(2);
     settings
 }
