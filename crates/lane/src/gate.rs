@@ -43,7 +43,7 @@ impl<O: Owner> GateHost for Core<O> {
         let wakeup = Arc::clone(carrier.wakeup());
         // EX-100: whoever waits for room does not wait for this handler as well.
         self.serve();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Ended {
             inner.run = Run::Stopped;
             drop(inner);
@@ -57,14 +57,14 @@ impl<O: Owner> GateHost for Core<O> {
     }
 
     fn note_suspended(&self) {
-        if let Some(spot) = self.inner.lock().spot() {
+        if let Some(spot) = self.lock().spot() {
             spot.suspended_len += 1;
         }
     }
 
     fn store_suspended(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>, worker: &Worker) {
         let wakeup = Arc::clone(carrier.wakeup());
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ended = inner.admission == Admission::Ended;
         match inner.spot() {
             Some(spot) if !ended => {
@@ -86,11 +86,11 @@ impl<O: Owner> GateHost for Core<O> {
     }
 
     fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>> {
-        self.inner.lock().spot()?.suspended.remove(&fence)
+        self.lock().spot()?.suspended.remove(&fence)
     }
 
     fn decided(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ended = inner.admission == Admission::Ended;
         match inner.spot() {
             Some(spot) if !ended => {
@@ -105,14 +105,14 @@ impl<O: Owner> GateHost for Core<O> {
         // EX-43: no count, no bytes, no permit, never refused. A requested seal waits for suspended
         // turns (EX-202), so the record cannot meet a sealed lane.
         inner.app.push_back(Entry::Resume(fence));
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
     }
 
     fn push_ticket(self: Arc<Self>, fifo: Fifo, ticket: Arc<dyn TicketHolder>) {
         // EX-23: one item and the fixed cost; a transfer, never refused for capacity (EX-98).
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Ended {
             drop(inner);
             ticket.gate_ended();
@@ -130,7 +130,7 @@ impl<O: Owner> GateHost for Core<O> {
                 .app
                 .push_back(Entry::Ticket(Ticket::new(ticket, fifo)));
         }
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
     }
