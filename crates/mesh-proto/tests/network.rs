@@ -218,7 +218,7 @@ impl World {
     }
 
     fn open(&mut self, lane: Lane) {
-        self.event(0, LinkEvent::Opened(lane));
+        self.event(0, LinkEvent::Opened(lane, self.now));
         let mut out = Vec::new();
         let settings = settings("a", self.nodes[1].opening).connection();
         let connection = Connection::accept(settings, self.now, &mut out);

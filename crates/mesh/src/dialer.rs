@@ -31,6 +31,11 @@ struct Running {
 impl Dialer {
     /// Makes the intents of configuration and discovery those that are dialled for.
     pub(crate) fn set(&self, node: &Arc<Node>, discovered: Vec<PeerIntent>) {
+        let shown = discovered.iter().filter_map(|intent| match &intent.origin {
+            Origin::Manual { .. } => None,
+            Origin::Discovered(found) => Some((found.node.clone(), intent.expected())),
+        });
+        node.show(shown.collect());
         let wanted = wanted(node, discovered);
         let mut running = locked(&self.running);
         let stale: Vec<_> = running

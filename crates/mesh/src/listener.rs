@@ -13,6 +13,7 @@ use spotlane_mesh_proto::link::AcceptedLane;
 use spotlane_mesh_proto::zmp::{
     Connection, ConnectionEffect, ConnectionEnd, ConnectionEvent, PeerReady,
 };
+use spotlane_types::time::Monotonic;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config::Scheme;
@@ -93,9 +94,9 @@ type Joinable = (AcceptedLane, Arc<Stream>, Incoming);
 
 /// Runs the handshake of one accepted connection.
 async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Joinable, Diagnostic> {
-    let deadline = node.clock().now().after(HANDSHAKE_TIMEOUT);
-    let limit = node.clock().until(deadline);
-    // The machine of the connection ends by itself in time; this is for what comes before it.
+    // TR-26: one timer for all of it. The machine of the connection ends by itself in time; this is for what comes before it.
+    let since = node.clock().now();
+    let limit = node.clock().until(since.after(HANDSHAKE_TIMEOUT));
     let secured = match tokio::time::timeout(limit, secure(node, tcp, scheme)).await {
         Ok(secured) => secured,
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -104,7 +105,7 @@ async fn shake_hands(node: &Node, tcp: TcpStream, scheme: Scheme) -> Result<Join
         error: error.kind(),
     };
     let (stream, mut incoming) = secured.map_err(not_secured)?;
-    let shaken = run_handshake(node, &stream, &mut incoming, scheme).await;
+    let shaken = run_handshake(node, &stream, &mut incoming, scheme, since).await;
     let shaken = shaken.map_err(not_secured)?;
     match shaken {
         Ok(accepted) => Ok((accepted, stream, incoming)),
@@ -131,13 +132,14 @@ async fn run_handshake(
     stream: &Stream,
     incoming: &mut Incoming,
     scheme: Scheme,
+    since: Monotonic,
 ) -> io::Result<Result<AcceptedLane, ConnectionEnd>> {
     let clock = node.clock();
-    let deadline = clock.now().after(HANDSHAKE_TIMEOUT);
+    let deadline = since.after(HANDSHAKE_TIMEOUT);
     let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
     let settings = node.settings(Expected::Anyone, scheme).connection();
     let mut effects = Vec::new();
-    let mut connection = Connection::accept(settings, clock.now(), &mut effects);
+    let mut connection = Connection::accept(settings, since, &mut effects);
     let mut done = Handshake::default();
     loop {
         for effect in effects.drain(..) {

@@ -39,6 +39,8 @@ pub(crate) struct Node {
     current: RwLock<HashMap<NodeRid, Arc<LinkCore>, RandomState>>,
     pub(crate) peers: watch::Sender<Arc<[PeerInfo]>>,
     own: Mutex<RouteMeshAdmission>,
+    /// The runs that the directory shows. A leaf lock.
+    shown: Mutex<BTreeMap<NodeRid, Expected>>,
     random: Mutex<Random>,
     /// `None` when the node is over: nothing is started any more.
     tasks: Mutex<Option<JoinSet<()>>>,
@@ -121,6 +123,7 @@ impl Node {
             current: RwLock::default(),
             peers: watch::Sender::new(Arc::from(Vec::new())),
             own: Mutex::new(config.identity.descriptor.clone()),
+            shown: Mutex::default(),
             random: Mutex::new(Random::new(config.seed ^ run)),
             tasks: Mutex::new(Some(JoinSet::new())),
             events: Events::default(),
@@ -256,6 +259,27 @@ impl Node {
         core
     }
 
+    /// The directory was read.
+    pub(crate) fn show(&self, runs: BTreeMap<NodeRid, Expected>) {
+        *locked(&self.shown) = runs;
+    }
+
+    /// What a peer that dials has to be (TR-76, TR-78): the run that the directory shows, as long as that one is admitted. A run
+    /// that comes back after its node was started anew would push it out otherwise, and be pushed out again. Without such a
+    /// link anyone may come: a run may be here before the directory has been read again.
+    fn expected(&self, table: &Table, peer: &NodeRid) -> Expected {
+        let admitted = table.told.get(peer);
+        let admitted = admitted.map(|told| told.descriptor.lifecycle_generation);
+        match locked(&self.shown).get(peer) {
+            Some(expected @ Expected::Discovered { generation, .. })
+                if admitted == Some(*generation) =>
+            {
+                expected.clone()
+            }
+            _ => Expected::Anyone,
+        }
+    }
+
     /// Joins an accepted connection whose handshake is done to its link, which starts with the first
     /// of two (TR-24). `None` when it cannot be joined; what it spoils is closed.
     pub(crate) fn join_lane(
@@ -270,7 +294,8 @@ impl Node {
         let lane = accepted.ready.lane;
         match table.joins.on_ready(id, &accepted.ready) {
             Join::First => {
-                let settings = self.settings(Expected::Anyone, scheme);
+                let expected = self.expected(&table, &accepted.ready.id);
+                let settings = self.settings(expected, scheme);
                 // E2 names no pairs; the name is ours alone then.
                 let key = accepted.ready.key.unwrap_or_else(|| PairKey {
                     pair: self.pair(),
@@ -319,9 +344,15 @@ impl Node {
             return Ok(());
         };
         let mut table = locked(&self.table);
+        let gives_way = table.peers.make_room(token.peer());
+        let gives_way = gives_way.and_then(|id| table.links.get(&id).map(Arc::clone));
         let ready = table
             .peers
             .on_ready(token.peer(), core.id, core.side, core.intent);
+        drop(table);
+        if let Some(link) = gives_way {
+            link.end_by(LostReason::TooManyLinks);
+        }
         ready.map(|_| ())
     }
 

@@ -18,6 +18,7 @@ use spotlane_mesh::proto::zmp::{ConnectionEnd, Cut, Lane, Refusal};
 use spotlane_mesh::{
     Bounds, Diagnostic, LostReason, MeshClock, MeshConfig, PeerIntent, RequestError,
 };
+use spotlane_types::kind::RejectReason;
 use tokio::net::TcpListener;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -354,6 +355,79 @@ async fn a_second_pair_of_one_identity_stands_by() {
     }
 }
 
+/// TR-72, TR-76, TR-78: a run that has stood still comes back after its node was started anew. It does not push out the run
+/// that the directory shows, which would come back and push it out in turn; when that run has gone, another one is admitted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_earlier_run_does_not_push_the_present_one_out() {
+    let mut node = Node::alone("node", echoing()).await;
+    let mut before = RawPeer::admitted(&node, "a").await;
+    before.acknowledge().await;
+    let config = MeshConfig::new(identity("a", 2)).peer(node.intent());
+    let present = start(config, echoing()).await;
+    let found = spotlane_mesh::DiscoveredNode {
+        node: rid("a"),
+        endpoint: present.mesh.advertised_endpoint().clone(),
+        generation: identity("a", 2).descriptor.lifecycle_generation,
+        security_identity: identity("a", 2).descriptor.security_identity,
+        object_role: identity("a", 2).descriptor.extension.object_role,
+        server_channels: 0,
+    };
+    node.mesh.set_peers(vec![PeerIntent::discovered(found)]);
+    // The new run takes over from the old one.
+    assert_eq!(node.lost().await, LostReason::Superseded);
+    let kept = node.admitted("a").await;
+    drop(before);
+    let mut zombie = RawPeer::dial(&node, "a", Pair::of("zombie")).await;
+    let reason = zombie.refused().await;
+    assert_eq!(reason, RejectReason::InvalidDescriptor);
+    assert_eq!(node.mesh.link(&rid("a")), Some(kept.clone()));
+    let reply = kept.request(node_request(1, "x"), 10 * SECOND).await;
+    assert!(reply.is_ok(), "{reply:?}");
+    present.mesh.shutdown(SECOND).await;
+    node.gone("a").await;
+    let mut another = RawPeer::dial(&node, "a", Pair::of("another")).await;
+    another.say_hello().await;
+    node.admitted("a").await;
+}
+
+/// TR-33, TR-74, TR-79: pairs in the name of a node that never say who they are do not keep that node out: the oldest of them
+/// gives way. One that is admitted never does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairs_that_say_nothing_keep_nobody_out() {
+    let mut node = Node::alone("node", echoing()).await;
+    let mut silent = Vec::new();
+    for number in 0..8 {
+        let pair = Pair {
+            id: 100 + number,
+            generation: 1,
+        };
+        silent.push(RawPeer::dial(&node, "a", pair).await);
+    }
+    let config = MeshConfig::new(identity("a", 2)).peer(node.intent());
+    let mut a = start(config, echoing()).await;
+    let link = a.admitted("node").await;
+    let kept = node.admitted("a").await;
+    while let Ok(seen) = a.seen.try_recv() {
+        let ended = matches!(seen, common::Seen::Diagnostic(_));
+        assert!(!ended, "{seen:?}");
+    }
+    assert_eq!(node.link_end().await, LostReason::TooManyLinks);
+    assert_eq!(silent[0].application.error().await, None);
+    for number in 8..20 {
+        let pair = Pair {
+            id: 100 + number,
+            generation: 1,
+        };
+        silent.push(RawPeer::dial(&node, "a", pair).await);
+    }
+    for _ in 8..20 {
+        assert_eq!(node.link_end().await, LostReason::TooManyLinks);
+    }
+    assert_eq!(node.mesh.link(&rid("a")), Some(kept));
+    let reply = link.request(node_request(1, "x"), 10 * SECOND).await;
+    assert!(reply.is_ok(), "{reply:?}");
+}
+
 /// TR-34, TR-36, TR-74: both nodes dial each other, many times: one admitted link is left, and it works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_simultaneous_dial_leaves_one_link() {
@@ -491,6 +565,142 @@ async fn several_unadmitted_peers_share_one_bound() {
     for _ in 0..1024 {
         node.record().await;
     }
+}
+
+/// TR-25, TR-55, TR-80: a message that is not whole counts as well. A peer that is not admitted cannot make a node keep
+/// more of it than of whole records, on either lane, and what it gives up is room for others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_message_before_admission_is_bounded() {
+    use tokio::io::AsyncWriteExt as _;
+    const MIB: usize = 1 << 20;
+    // A body of 1 GiB is announced, and 12 MiB of it come.
+    let head = [&[0x5A, 1, 0, 0][..], &(1_u32 << 30).to_be_bytes()].concat();
+    let part = vec![0_u8; 12 * MIB];
+    for lane in [Lane::Application, Lane::Completion] {
+        let mut node = Node::alone("node", echoing()).await;
+        let other = Node::dialling("other", &node, watch()).await;
+        other.admitted("node").await;
+        let mut peers = Vec::new();
+        for name in ["one", "two"] {
+            let peer = RawPeer::dial(&node, name, Pair::of(name)).await;
+            let (mut stream, rest) = match lane {
+                Lane::Application => (peer.application.stream, peer.completion.stream),
+                Lane::Completion => (peer.completion.stream, peer.application.stream),
+            };
+            // It ends with an error when the node has closed the connection.
+            let _closed = stream.write_all(&head).await;
+            let _closed = stream.write_all(&part).await;
+            peers.push((stream, rest));
+        }
+        // Together that is more than 16 MiB.
+        let reason = node.link_end().await;
+        assert_eq!(reason, LostReason::Ended(EndReason::HeldTooMuch));
+        still_works(&node, &other, "node").await;
+        drop(peers);
+        node.link_end().await;
+        // What they had is room again, for whole records too.
+        let mut third = RawPeer::dial(&node, "three", Pair::of("three")).await;
+        let record = common::raw::frames_of(&node_send(part.clone()));
+        let record = common::raw::message(&record);
+        third.application.write(&record).await;
+        third.say_hello().await;
+        assert_eq!(body(&node.record().await.record).len(), part.len());
+        // An admitted peer sends what it likes, in as many pieces.
+        let record = common::raw::frames_of(&node_send(vec![0; 20 * MIB]));
+        let record = common::raw::message(&record);
+        let (first, last) = record.split_at(18 * MIB);
+        third.application.write(first).await;
+        still_works(&node, &other, "node").await;
+        third.application.write(last).await;
+        assert_eq!(body(&node.record().await.record).len(), 20 * MIB);
+    }
+}
+
+/// Resets a connection, which is no end of its stream.
+fn reset(raw: Raw) {
+    let linger = socket2::SockRef::from(&raw.stream).set_linger(Some(Duration::ZERO));
+    assert!(linger.is_ok(), "{linger:?}");
+    drop(raw);
+}
+
+/// Connects until there is a place.
+async fn placed(node: &Node) -> Option<Raw> {
+    let placed = async {
+        loop {
+            let mut raw = Raw::connect(common::raw::address(node)).await;
+            if raw.frame().await.is_some() {
+                return raw;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, placed).await.ok()
+}
+
+/// TR-26, TR-58, TR-65, TR-79: connections that never become a peer take places that others want, and no longer than they
+/// last: at the bound one more is closed at once, who is connected goes on, and a reset behind any byte of the handshake and
+/// the first hello, on either lane, gives its place back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_reset_gives_its_place_back() {
+    use tokio::io::AsyncWriteExt as _;
+    let mut bounds = Bounds::default();
+    bounds.connections_max = 6;
+    let config = MeshConfig::new(identity("node", 1)).bounds(bounds);
+    let mut node = start(config, echoing()).await;
+    let other = Node::dialling("other", &node, watch()).await;
+    let kept = other.admitted("node").await;
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        let mut raw = Raw::connect(common::raw::address(&node)).await;
+        // The HELLO of the node says that it has a place.
+        raw.frame().await.unwrap();
+        silent.push(raw);
+    }
+    let mut fifth = Raw::connect(common::raw::address(&node)).await;
+    assert_eq!(fifth.frame().await, None, "closed without a word");
+    assert_eq!(node.diagnostic().await, Diagnostic::TooManyConnections);
+    still_works(&node, &other, "node").await;
+    silent.into_iter().for_each(reset);
+    let pair = |number| Pair {
+        id: 1000 + number,
+        generation: 1,
+    };
+    let said = |number, lane| [hello("raw"), ready("raw", pair(number), lane)].concat();
+    let say_hello = common::raw::message(&common::raw::frames_of(
+        &spotlane_wire::command::admission::Hello {
+            admission: spotlane_wire::descriptor::ServiceAdmission::RouteMesh {
+                route_mesh: common::descriptor(77),
+            },
+        }
+        .into(),
+    ));
+    let whole = said(0, 0).len() + say_hello.len();
+    for (number, cut) in (0..=whole).step_by(3).enumerate() {
+        let number = u64::try_from(number).unwrap();
+        for (whole_lane, cut_lane) in [(0, 1), (1, 0)] {
+            let number = 2 * number + u64::from(whole_lane);
+            let mut lanes = [cut_lane, whole_lane].map(|lane| {
+                let mut bytes = said(number, lane);
+                if lane == common::raw::APPLICATION {
+                    bytes.extend(&say_hello);
+                }
+                bytes
+            });
+            lanes[0].truncate(cut);
+            for bytes in lanes {
+                let mut raw = placed(&node).await.expect("places come back");
+                // The node may have closed it by then, for the sake of its sister.
+                let _closed = raw.stream.write_all(&bytes).await;
+                reset(raw);
+            }
+        }
+    }
+    placed(&node).await.expect("places come back");
+    still_works(&node, &other, "node").await;
+    assert_eq!(other.mesh.link(&rid("node")), Some(kept), "undisturbed");
+    let mut peers = node.mesh.watch_peers();
+    let alone = peers.wait_for(|peers| peers.len() == 1);
+    let alone = tokio::time::timeout(PATIENCE, alone).await;
+    assert!(alone.is_ok(), "a reset peer is gone");
 }
 
 /// TR-52, TR-88: a peer that asks and never reads the answers: it is not read any more, or ended, and

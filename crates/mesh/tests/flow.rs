@@ -1,4 +1,4 @@
-//! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends, TLS.
+//! Back-pressure of the host, chunks between other records, budgets, graceful and sudden ends.
 #![expect(
     clippy::disallowed_methods,
     clippy::result_large_err,
@@ -16,22 +16,20 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use common::raw::{RawPeer, frames_of, message};
 use common::{
     Node, PATIENCE, body, echoing, identity, node_request, node_send, payload, rid, start, watch,
 };
 use spotlane_mesh::{
-    ActorMessage, Burst, ClientCertificate, Diagnostic, Flow, Inbound, LostReason, Mesh,
-    MeshConfig, PeerEvent, PeerIntent, PeerLink, PemIdentity, Received, ReplyHandle, TlsSettings,
-    Tracked, Written,
+    ActorMessage, Burst, Diagnostic, Flow, Inbound, LostReason, Mesh, MeshConfig, PeerEvent,
+    PeerIntent, PeerLink, Received, ReplyHandle, Tracked, Written,
 };
 use spotlane_types::count::HopCount;
 use spotlane_types::generation::{
     AuthorityOwnerGeneration, DescriptorRevision, NodeGeneration, ObjectGeneration,
     OwnerLeaseGeneration,
 };
-use spotlane_types::id::{OperationId, SecurityIdentity};
+use spotlane_types::id::OperationId;
 use spotlane_types::kind::RuntimeState;
 use spotlane_wire::Record;
 use spotlane_wire::command::message::ActorSend;
@@ -614,114 +612,6 @@ async fn a_withdrawn_intent_and_a_shutdown_end_links() {
     assert_eq!(b.lost().await, LostReason::Shutdown);
     assert!(b.mesh.peers().is_empty());
     a.gone("b").await;
-}
-
-struct Authority {
-    chain: String,
-    key: String,
-    root: String,
-}
-
-/// A certificate for a host name, signed by an authority of its own.
-fn certificate(host: &str) -> Authority {
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-    let root_key = KeyPair::generate().unwrap();
-    let mut root = CertificateParams::new(vec![]).unwrap();
-    root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let root_cert = root.self_signed(&root_key).unwrap();
-    let issuer = Issuer::from_params(&root, &root_key);
-    let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec![host.to_owned()]).unwrap();
-    let leaf = leaf.signed_by(&key, &issuer).unwrap();
-    Authority {
-        chain: leaf.pem(),
-        key: key.serialize_pem(),
-        root: root_cert.pem(),
-    }
-}
-
-fn tls(of: &Authority, believes: &Authority, clients: ClientCertificate) -> TlsSettings {
-    let identity = PemIdentity {
-        chain: of.chain.as_bytes(),
-        key: of.key.as_bytes(),
-    };
-    let settings =
-        TlsSettings::from_pem(Some(identity), Some(believes.root.as_bytes()), clients).unwrap();
-    settings.host_name("mesh.test")
-}
-
-fn secured(name: &str, run: u64, settings: TlsSettings) -> MeshConfig {
-    let mut identity = identity(name, run);
-    identity.descriptor.security_identity = SecurityIdentity::new("mesh.test").unwrap();
-    let config = MeshConfig::new(identity)
-        .listen("tls://127.0.0.1:0")
-        .unwrap();
-    config.tls(settings)
-}
-
-/// TR-63, TR-64: the same records under TLS, with certificates on both sides.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_travel_under_tls() {
-    let authority = certificate("mesh.test");
-    let settings = || tls(&authority, &authority, ClientCertificate::Required);
-    let mut a = start(secured("a", 1, settings()), echoing()).await;
-    let b = start(secured("b", 2, settings()).peer(a.intent()), echoing()).await;
-    let link = b.admitted("a").await;
-    let large = Bytes::from(vec![9; 3_000_000]);
-    let reply = link
-        .request(node_request(1, large.clone()), 10 * SECOND)
-        .await
-        .unwrap();
-    assert_eq!(reply.payload, Some(payload(large)));
-    for number in 0..1000_u32 {
-        link.send(node_send(number.to_be_bytes().to_vec()), None)
-            .await
-            .unwrap();
-    }
-    for number in 0..1000_u32 {
-        assert_eq!(body(&a.record().await.record)[..], number.to_be_bytes());
-    }
-    b.mesh.shutdown(5 * SECOND).await;
-    a.gone("b").await;
-}
-
-/// TR-64, TR-65: a foreign authority, a missing client certificate or a plain peer touch no peer, and the
-/// dialler goes on trying.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_tls_handshake_is_a_diagnostic() {
-    let (ours, foreign) = (certificate("mesh.test"), certificate("mesh.test"));
-    let required = ClientCertificate::Required;
-    let mut a = start(secured("a", 1, tls(&ours, &ours, required)), watch()).await;
-    let without = TlsSettings::from_pem(None, Some(ours.root.as_bytes()), required).unwrap();
-    let without = without.host_name("mesh.test");
-    let plain = MeshConfig::new(identity("c", 4));
-    for config in [
-        secured("b", 2, tls(&ours, &foreign, required)).peer(a.intent()),
-        MeshConfig::new(identity("b", 3))
-            .tls(without)
-            .peer(a.intent()),
-        plain.peer(
-            PeerIntent::manual(
-                &a.mesh.advertised_endpoint().as_str().replace("tls", "tcp"),
-                None,
-            )
-            .unwrap(),
-        ),
-    ] {
-        let b = start(config, watch()).await;
-        // More than one, so the dialler has come back.
-        for _ in 0..3 {
-            let diagnostic = a.diagnostic().await;
-            assert!(
-                matches!(diagnostic, Diagnostic::NotSecured { .. }),
-                "{diagnostic:?}"
-            );
-        }
-        assert!(a.mesh.peers().is_empty() && b.mesh.peers().is_empty());
-        drop(b);
-        // What the last one left behind is not for the next one.
-        while a.seen.try_recv().is_ok() {}
-    }
 }
 
 /// TR-37, TR-56: an endpoint that nobody listens on is dialled again and again, and delays no shutdown.

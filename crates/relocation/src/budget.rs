@@ -46,6 +46,8 @@ pub struct Budget {
     of_node: Option<u64>,
     in_flight: u64,
     connections: BTreeMap<NonZeroU64, Connection>,
+    /// The connection that a unit waits for: one at a time.
+    waiting: BTreeMap<UnitId, NonZeroU64>,
     next_ticket: u64,
 }
 
@@ -91,6 +93,7 @@ impl Budget {
             of_node: settings.node_in_flight_budget(),
             in_flight: 0,
             connections: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             next_ticket: 0,
         }
     }
@@ -130,6 +133,9 @@ impl Budget {
             return;
         };
         self.in_flight = self.in_flight.saturating_sub(connection.in_flight);
+        for wait in &connection.waits {
+            self.waiting.remove(&wait.unit);
+        }
         let starts = connection.waits.iter().filter_map(|wait| match wait.want {
             Want::Start => Some(Grant::Start(wait.unit)),
             Want::Chunk { .. } => None,
@@ -140,10 +146,19 @@ impl Budget {
 
     /// A unit waits for nothing any more.
     pub fn unit_ended(&mut self, unit: UnitId, grants: &mut Vec<Grant>) {
-        for connection in self.connections.values_mut() {
+        self.withdraw(unit);
+        self.pump_all(grants);
+    }
+
+    /// What a unit waited for is not wanted any more.
+    fn withdraw(&mut self, unit: UnitId) {
+        let Some(key) = self.waiting.remove(&unit) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(&key) {
             connection.waits.retain(|wait| wait.unit != unit);
         }
-        self.pump_all(grants);
+        self.forget(key);
     }
 
     /// Bytes that are charged now, over all connections.
@@ -152,6 +167,9 @@ impl Budget {
     }
 
     fn want(&mut self, unit: UnitId, to: ConnectionId, want: Want, grants: &mut Vec<Grant>) {
+        // It may have asked on a connection that had just been lost: that one has no end any more at which its wait would go.
+        self.withdraw(unit);
+        self.waiting.insert(unit, to.get());
         let ticket = self.next_ticket;
         self.next_ticket = self.next_ticket.saturating_add(1);
         let connection = self.connections.entry(to.get()).or_default();
@@ -203,6 +221,7 @@ impl Budget {
         }
         let connection = self.connections.get_mut(&key)?;
         connection.waits.pop_front();
+        self.waiting.remove(&wait.unit);
         Some(match wait.want {
             Want::Start => Grant::Start(wait.unit),
             Want::Chunk { charge } => {

@@ -16,7 +16,7 @@ pub const NOT_REQUIRED: RejectReason = RejectReason::SecurityIdentityMismatch;
     reason = "closed by TR-78: nothing, an id, or everything"
 )]
 pub enum Expected {
-    /// Whoever it is: an accepted link, or a manual one without an id.
+    /// Whoever it is: an accepted link of a peer that is not connected as the directory shows it, or a manual one without an id.
     Anyone,
     /// A node, from the configuration.
     Node(NodeRid),

@@ -127,8 +127,8 @@ pub struct Awaits {
     reason = "the driver of a link is its only caller"
 )]
 pub enum LinkEvent {
-    /// The connection that we asked for is open.
-    Opened(Lane),
+    /// The connection that we asked for is open, since that time: the timer of its handshake runs from there (TR-26).
+    Opened(Lane, Monotonic),
     /// The connection that we asked for could not be opened.
     OpenFailed(Lane),
     /// The sister of an accepted connection.
@@ -137,6 +137,8 @@ pub enum LinkEvent {
     Received(Lane, Bytes),
     /// What a detached connection asks for: everything that its machine gave, in order.
     Decoded(Lane, Vec<ConnectionEffect>),
+    /// What a detached connection keeps of a message that is not whole yet, as long as its peer is not admitted (TR-80).
+    Begun(Lane, u64),
     /// A connection ended or failed.
     Closed(Lane),
     /// The host has something to send.

@@ -121,6 +121,14 @@ impl Lanes {
         self.on_event(now, lane, ConnectionEvent::Received(bytes))
     }
 
+    /// What the connection of a lane keeps of a message that is not whole yet.
+    pub(super) fn begun_bytes(&self, lane: Lane) -> u64 {
+        match self.of(lane) {
+            LaneState::Open(connection) => connection.begun_bytes(),
+            LaneState::Dialling | LaneState::Missing | LaneState::Detached | LaneState::Closed => 0,
+        }
+    }
+
     /// Closes what is open or on its way, and names it.
     pub(super) fn close(&mut self) -> impl Iterator<Item = Lane> + use<> {
         let closed =

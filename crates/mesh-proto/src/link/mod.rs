@@ -252,7 +252,7 @@ impl Link {
         if first.id != ready.id || first.key != ready.key {
             return self.end(EndReason::OtherIdentity, out);
         }
-        let held = core::mem::take(&mut opening.held);
+        let mut held = core::mem::take(&mut opening.held);
         let (application, completion) = match ready.lane {
             Lane::Application => (ready.receive_limit, first.receive_limit),
             Lane::Completion => (first.receive_limit, ready.receive_limit),
@@ -261,11 +261,11 @@ impl Link {
             application,
             completion,
         };
-        self.up(now, first.id, limits, out);
+        self.up(now, first.id, limits, held.successor(), out);
         self.replay(now, held, out);
     }
 
-    fn up(&mut self, now: Monotonic, peer: NodeRid, limits: Limits, out: &mut Effects) {
+    fn up(&mut self, now: Monotonic, peer: NodeRid, limits: Limits, held: Hold, out: &mut Effects) {
         let token = ConnectionToken::new(peer.clone(), self.key);
         out.push(LinkEffect::PairReady(token.clone()));
         self.stage = Stage::Up(Box::new(Up {
@@ -276,7 +276,7 @@ impl Link {
             responsive: Responsive::NotYet,
             used: Used::Yes,
             pending: Pending::new(self.settings.pending_max),
-            held: Hold::new(self.settings.held.clone()),
+            held,
             flow_epoch: 0,
         }));
         // TR-46: said anew on each generation; a new link has nothing that its host would not take.
@@ -406,11 +406,12 @@ impl Machine for Link {
             return self.late(event, out);
         }
         match event {
-            LinkEvent::Opened(lane) => self.opened(now, lane, out),
+            LinkEvent::Opened(lane, since) => self.opened(now, lane, since, out),
             LinkEvent::OpenFailed(lane) => self.end(EndReason::OpenFailed(lane), out),
             LinkEvent::Joined(lane) => self.join(now, *lane, out),
             LinkEvent::Received(lane, bytes) => self.received(now, lane, bytes, out),
             LinkEvent::Decoded(lane, effects) => self.decoded(now, lane, effects, out),
+            LinkEvent::Begun(lane, bytes) => self.begun(lane, bytes, out),
             LinkEvent::Closed(lane) => self.closed(now, lane, out),
             LinkEvent::Submit(submit) => self.submit(*submit, out),
             LinkEvent::Answer { sequence, reply } => self.answer(sequence, *reply, out),

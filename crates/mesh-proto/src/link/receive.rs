@@ -165,22 +165,44 @@ pub fn reply_outcome(request: &Request, frames: &[Bytes]) -> Outcome {
 }
 
 impl Link {
-    pub(super) fn opened(&mut self, now: Monotonic, lane: Lane, out: &mut Effects) {
+    pub(super) fn opened(
+        &mut self,
+        now: Monotonic,
+        lane: Lane,
+        since: Monotonic,
+        out: &mut Effects,
+    ) {
         if !self.lanes.is_dialling(lane) {
             out.push(LinkEffect::Ignored(Ignored::LateLane(lane)));
             return;
         }
         let mut effects = Vec::new();
         let settings = self.settings.connection();
-        let connection = Connection::dial(settings, self.key, lane, now, &mut effects);
+        let connection = Connection::dial(settings, self.key, lane, since, &mut effects);
         self.lanes.put(lane, connection);
         self.run(now, lane, effects, out);
     }
 
     pub(super) fn received(&mut self, now: Monotonic, lane: Lane, bytes: Bytes, out: &mut Effects) {
         match self.lanes.received(now, lane, bytes) {
-            Some(effects) => self.run(now, lane, effects, out),
+            Some(effects) => {
+                self.run(now, lane, effects, out);
+                self.begun(lane, self.lanes.begun_bytes(lane), out);
+            }
             None => out.push(LinkEffect::Ignored(Ignored::LateLane(lane))),
+        }
+    }
+
+    /// TR-25, TR-80: half a message takes as much memory as a whole one, so it counts with those that are held. A peer that is
+    /// admitted is not bounded here.
+    pub(super) fn begun(&mut self, lane: Lane, bytes: u64, out: &mut Effects) {
+        let held = match &mut self.stage {
+            Stage::Opening(opening) => &mut opening.held,
+            Stage::Up(up) if up.admission.admitted().is_none() => &mut up.held,
+            Stage::Up(_) | Stage::Ended => return,
+        };
+        if held.begun(lane, bytes).is_err() {
+            self.end(EndReason::HeldTooMuch, out);
         }
     }
 
@@ -211,11 +233,12 @@ impl Link {
             LinkEvent::Submit(submit) => self.submit(*submit, out),
             LinkEvent::Answer { sequence, reply } => self.answer(sequence, *reply, out),
             LinkEvent::Cancel(id) => out.push(LinkEffect::Ignored(Ignored::LateCancel(id))),
-            LinkEvent::Opened(_)
+            LinkEvent::Opened(..)
             | LinkEvent::OpenFailed(_)
             | LinkEvent::Joined(_)
             | LinkEvent::Received(..)
             | LinkEvent::Decoded(..)
+            | LinkEvent::Begun(..)
             | LinkEvent::Closed(_)
             | LinkEvent::Flow(_)
             | LinkEvent::Describe(_)

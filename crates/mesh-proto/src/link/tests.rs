@@ -58,7 +58,7 @@ fn written(effects: &[LinkEffect], lane: Lane) -> Bytes {
 fn dialled() -> Link {
     let mut link = Link::dial(settings("b"), key(), &mut Vec::new());
     for lane in Lane::ALL {
-        step(&mut link, 0, LinkEvent::Opened(lane));
+        step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
         step(&mut link, 0, LinkEvent::Received(lane, handshake(lane)));
     }
     assert!(link.token().is_some());
@@ -167,7 +167,7 @@ fn a_dialler_opens_both_lanes_and_says_hello_when_both_are_ready() {
     let mut link = Link::dial(settings("b"), key(), &mut out);
     assert_eq!(out, Lane::ALL.map(LinkEffect::Open));
     for lane in Lane::ALL {
-        let out = step(&mut link, 0, LinkEvent::Opened(lane));
+        let out = step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
         assert!(matches!(&out[..], [LinkEffect::Write(on, _)] if *on == lane));
     }
     let first = LinkEvent::Received(Lane::Completion, handshake(Lane::Completion));
@@ -430,7 +430,7 @@ fn dialled_with(held: &HeldBudget) -> Link {
     shared.held = held.clone();
     let mut link = Link::dial(shared, key(), &mut Vec::new());
     for lane in Lane::ALL {
-        step(&mut link, 0, LinkEvent::Opened(lane));
+        step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
         step(&mut link, 0, LinkEvent::Received(lane, handshake(lane)));
     }
     link
@@ -511,7 +511,7 @@ fn a_peer_that_never_admits_ends_the_link_with_a_named_reason() {
 fn a_lane_without_its_sister_is_closed_after_the_handshake_time() {
     let mut link = Link::dial(settings("b"), key(), &mut Vec::new());
     let lane = Lane::Application;
-    step(&mut link, 0, LinkEvent::Opened(lane));
+    step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
     step(&mut link, 5, LinkEvent::Received(lane, handshake(lane)));
     assert_eq!(link.next_deadline(), Some(at(30_005)));
     let mut out = Vec::new();
@@ -574,7 +574,7 @@ fn a_violation_is_answered_with_one_error_and_stops_the_dialler() {
 fn lanes_of_different_peers_end_the_link() {
     let mut link = Link::dial(settings("b"), key(), &mut Vec::new());
     for lane in Lane::ALL {
-        step(&mut link, 0, LinkEvent::Opened(lane));
+        step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
     }
     let lane = Lane::Application;
     step(&mut link, 0, LinkEvent::Received(lane, handshake(lane)));
@@ -698,7 +698,7 @@ fn nothing_of_a_link_passes_over_to_the_next_one() {
     next.generation = next.generation.next();
     let mut link = Link::dial(settings("b"), next, &mut Vec::new());
     for lane in Lane::ALL {
-        step(&mut link, 2, LinkEvent::Opened(lane));
+        step(&mut link, 2, LinkEvent::Opened(lane, at(2)));
         step(
             &mut link,
             2,
@@ -724,7 +724,7 @@ fn an_acceptor_that_echoes_another_pair_is_refused() {
     other.generation = other.generation.next();
     let mut link = Link::dial(settings("b"), key(), &mut Vec::new());
     let lane = Lane::Application;
-    step(&mut link, 0, LinkEvent::Opened(lane));
+    step(&mut link, 0, LinkEvent::Opened(lane, at(0)));
     let out = step(
         &mut link,
         0,

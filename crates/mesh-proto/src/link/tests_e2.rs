@@ -39,7 +39,7 @@ fn dial(opening: Opening) -> Link {
     settings.opening = opening;
     let mut link = Link::dial(settings, key(), &mut Vec::new());
     for lane in Lane::ALL {
-        step(&mut link, LinkEvent::Opened(lane));
+        step(&mut link, LinkEvent::Opened(lane, Monotonic::ORIGIN));
     }
     link
 }

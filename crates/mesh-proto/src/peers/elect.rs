@@ -132,6 +132,17 @@ impl Peers {
         Ok(self.elected(peer, before, None))
     }
 
+    /// Room for one more pair of a peer: when it has as many as it may have, the oldest on which nobody was admitted gives way
+    /// and is to be closed. So pairs that never say who they are keep nobody out. Call it before [`Self::on_ready`].
+    pub fn make_room(&mut self, peer: &NodeRid) -> Option<LinkId> {
+        let pairs = self.peers.get_mut(peer)?;
+        if pairs.len() < PAIRS_PER_PEER_MAX {
+            return None;
+        }
+        let oldest = pairs.iter().position(|pair| pair.run.is_none())?;
+        Some(pairs.remove(oldest).link)
+    }
+
     /// Forgets a link that has ended. The newest standby takes over (TR-33).
     ///
     /// The two nodes may have kept different links of one run, since each judges by what it saw first.
@@ -377,5 +388,29 @@ mod tests {
             open(link).unwrap();
         }
         assert_eq!(open(8), Err(PeersFull));
+    }
+
+    /// TR-33: the oldest that was not admitted gives way, and no other.
+    #[test]
+    fn a_pair_that_says_nothing_gives_way() {
+        let (mut peers, peer) = (Peers::new(rid("b")), rid("a"));
+        assert_eq!(peers.make_room(&peer), None);
+        for link in (1..=8).map(LinkId::new) {
+            assert_eq!(peers.make_room(&peer), None);
+            let opened = peers.on_ready(&peer, link, Side::Acceptor, intent(link.get()));
+            assert!(opened.is_ok());
+        }
+        peers.on_admitted(&peer, ONE, run(1));
+        assert_eq!(peers.make_room(&peer), Some(TWO));
+        assert_eq!(peers.make_room(&peer), None);
+        assert_eq!(peers.admitted(&peer), Some((ONE, run(1))));
+        let nine = LinkId::new(9);
+        peers
+            .on_ready(&peer, nine, Side::Acceptor, intent(9))
+            .unwrap();
+        for link in (3..=9).map(LinkId::new) {
+            peers.on_admitted(&peer, link, run(1));
+        }
+        assert_eq!(peers.make_room(&peer), None, "all of them were admitted");
     }
 }

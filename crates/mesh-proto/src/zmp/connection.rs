@@ -276,6 +276,15 @@ impl Connection {
         }
     }
 
+    /// What is kept of a message that is not whole yet, charged as a whole one is (TR-50).
+    pub fn begun_bytes(&self) -> u64 {
+        let Stage::Open(open) = &self.stage else {
+            return 0;
+        };
+        let body = u64::try_from(self.decoder.gathered_bytes()).unwrap_or(u64::MAX);
+        open.assembler.held_bytes().saturating_add(body)
+    }
+
     /// Finds the message that begins at `start`, if it lies in the input as a whole and is of the common
     /// kind; for a driver that takes such messages itself. Everything else is for
     /// [`Self::receive_message`]. A connection that is in the middle of a message finds none.

@@ -236,6 +236,11 @@ impl Decoder {
         !matches!(self.stage, Stage::Header { filled: 0, .. })
     }
 
+    /// How much there is of a body that is not whole.
+    pub fn gathered_bytes(&self) -> usize {
+        self.gathered.len()
+    }
+
     /// The memory that waits for the rest of a body.
     pub fn gathered_capacity(&self) -> usize {
         self.gathered.capacity()

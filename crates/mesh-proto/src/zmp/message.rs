@@ -12,7 +12,8 @@ use super::frames::Frames;
 use super::header::{Flags, Header, Kind};
 use super::refusal::Refusal;
 use crate::bound::{
-    COMPLETION_CONTROL_FRAMES_MAX, HEADER_BYTES, MESSAGE_BYTES_MAX, MESSAGE_FRAMES_MAX,
+    COMPLETION_CONTROL_FRAMES_MAX, FRAME_CHARGE, HEADER_BYTES, MESSAGE_BYTES_MAX,
+    MESSAGE_FRAMES_MAX,
 };
 
 /// Ties a reply to its request; counted by the requesting side from 1 (TR-40).
@@ -260,7 +261,7 @@ pub(super) fn read_envelope(bytes: &[u8; ENVELOPE_BYTES]) -> Option<(u8, u64)> {
 fn charge(frame: &Bytes) -> u64 {
     u64::try_from(frame.len())
         .unwrap_or(u64::MAX)
-        .saturating_add(crate::bound::FRAME_CHARGE)
+        .saturating_add(FRAME_CHARGE)
 }
 
 /// Type and sequence, when the first four frames are an envelope and a payload follows (TR-40).
@@ -327,6 +328,13 @@ impl Assembler {
     /// The bytes of the frames so far.
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The same with the charge of each frame, as a whole message is charged (TR-50).
+    pub(super) fn held_bytes(&self) -> u64 {
+        let frames = u64::try_from(self.frames.len()).unwrap_or(u64::MAX);
+        self.bytes
+            .saturating_add(frames.saturating_mul(FRAME_CHARGE))
     }
 }
 

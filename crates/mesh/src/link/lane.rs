@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use spotlane_mesh_proto::Machine as _;
+use spotlane_mesh_proto::bound::HANDSHAKE_TIMEOUT;
 use spotlane_mesh_proto::link::{
     ActorMessage, LinkEvent, Outcome, is_message, message_whole, ordinary, ordinary_whole,
     reply_outcome, reply_whole,
@@ -59,7 +60,9 @@ impl LinkCore {
                 dialled = core.dial() => dialled,
             };
             match dialled {
-                Ok((stream, incoming)) => core.run_dialled(lane, stream, incoming).await,
+                Ok((stream, incoming, since)) => {
+                    core.run_dialled(lane, stream, incoming, since).await;
+                }
                 Err(error) => {
                     core.not_dialled(&error);
                     core.apply(LinkEvent::OpenFailed(lane));
@@ -77,21 +80,37 @@ impl LinkCore {
         }
     }
 
-    async fn dial(&self) -> io::Result<(Arc<Stream>, Incoming)> {
+    /// A connection, and when it began.
+    async fn dial(&self) -> io::Result<(Arc<Stream>, Incoming, Monotonic)> {
         let Some(address) = &self.address else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
         let tcp = TcpStream::connect((&address.host[..], address.port)).await?;
-        match (address.scheme, &self.node.config.tls) {
-            (Scheme::Tcp, _) => Stream::plain(tcp),
-            (Scheme::Tls, Some(tls)) => Stream::secure(tcp, tls.dial(&address.host)?).await,
-            (Scheme::Tls, None) => Err(io::Error::other("no TLS settings")),
-        }
+        let clock = self.node.clock();
+        let since = clock.now();
+        let (stream, incoming) = match (address.scheme, &self.node.config.tls) {
+            (Scheme::Tcp, _) => Stream::plain(tcp)?,
+            (Scheme::Tls, Some(tls)) => {
+                // TR-26: the timer runs from here on, and the machine of the connection comes behind the handshake of TLS.
+                let limit = clock.until(since.after(HANDSHAKE_TIMEOUT));
+                let secured = Stream::secure(tcp, tls.dial(&address.host)?);
+                let secured = tokio::time::timeout(limit, secured).await;
+                secured.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
+            }
+            (Scheme::Tls, None) => return Err(io::Error::other("no TLS settings")),
+        };
+        Ok((stream, incoming, since))
     }
 
-    async fn run_dialled(self: &Arc<Self>, lane: Lane, stream: Arc<Stream>, incoming: Incoming) {
+    async fn run_dialled(
+        self: &Arc<Self>,
+        lane: Lane,
+        stream: Arc<Stream>,
+        incoming: Incoming,
+        since: Monotonic,
+    ) {
         self.lane(lane).open(Arc::clone(&stream));
-        self.apply(LinkEvent::Opened(lane));
+        self.apply(LinkEvent::Opened(lane, since));
         self.run_lane(lane, stream, incoming).await;
     }
 
@@ -112,6 +131,7 @@ impl LinkCore {
             core: Arc::clone(self),
             lane,
             connection,
+            begun: 0,
             incoming,
             after_body: false,
             spare: BytesMut::new(),
@@ -133,6 +153,8 @@ struct Reader {
     core: Arc<LinkCore>,
     lane: Lane,
     connection: Connection,
+    /// What the machine was told of a message that is not whole.
+    begun: u64,
     incoming: Incoming,
     /// The last read was of a large body.
     after_body: bool,
@@ -269,7 +291,21 @@ impl Reader {
                 let received = ConnectionEvent::Received(input);
                 self.connection.on_event(now, received, &mut self.effects);
                 self.hand_to_machine().await;
+                self.tell_begun().await;
             }
+        }
+    }
+
+    /// TR-80: half a message of a peer that is not admitted counts with what is held.
+    async fn tell_begun(&mut self) {
+        let begun = match self.core.run() {
+            None => self.connection.begun_bytes(),
+            Some(_) => 0,
+        };
+        if begun > 0 || self.begun > 0 {
+            self.begun = begun;
+            self.core.apply(LinkEvent::Begun(self.lane, begun));
+            self.core.drain().await;
         }
     }
 

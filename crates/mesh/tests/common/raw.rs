@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use spotlane_types::kind::MeshOperationKind;
+use spotlane_types::kind::{MeshOperationKind, RejectReason};
 use spotlane_wire::command::admission::{Admit, Hello};
 use spotlane_wire::command::liveness::LivenessAck;
 use spotlane_wire::descriptor::{RouteMeshAdmission, ServiceAdmission};
@@ -242,6 +242,21 @@ impl RawPeer {
         let answer = self.application.message().await.unwrap();
         let answer = Record::decode(&answer, MeshOperationKind::None).unwrap();
         assert!(matches!(answer, Record::Admit(_)), "{answer:?}");
+    }
+
+    /// Says hello and is refused.
+    pub async fn refused(&mut self) -> RejectReason {
+        let hello = Hello {
+            admission: self.own(),
+        };
+        self.application
+            .write(&message(&frames_of(&hello.into())))
+            .await;
+        let answer = self.application.message().await.unwrap();
+        match Record::decode(&answer, MeshOperationKind::None).unwrap() {
+            Record::Reject(reject) => reject.reason,
+            other => panic!("{other:?} is no reject"),
+        }
     }
 
     fn own(&self) -> ServiceAdmission {

@@ -395,6 +395,10 @@ impl SourcePaused {
 
     /// SRC-7: command 40 goes out with the payload fixed in memory and a connection to pin it to.
     fn send_when_possible(self: Box<Self>, cx: &mut Context<'_>) -> Stage {
+        // SRC-6: out of time before it was sent; behind it nobody could say what comes of the move.
+        if self.plan.deadline <= cx.now {
+            return self.restore_source(Some(MoveFailure::DeadlineExceeded), cx);
+        }
         let this = *self;
         match (this.payload, this.connection) {
             (Some(payload), Some(connection)) => {

@@ -44,6 +44,7 @@ pub use event::{BindingName, CaptureFailure, CleanUpOutcome, SourceEvent, Submit
 pub use follow_only::{Ended, FollowOnly};
 pub use relay::{CutoverSubmitted, RelayReady};
 pub use settle::{AwaitCommit, Reconciling, Unavailable};
+use stage::is_due;
 pub use stage::{Context, SourceStage, Stage};
 pub use transfer::{ReadyUnknown, TargetRestoring};
 
@@ -95,6 +96,10 @@ impl Machine for Source {
     type Effect = SourceEffect;
 
     fn on_event(&mut self, now: Monotonic, event: SourceEvent, out: &mut Vec<SourceEffect>) {
+        // SRC-4: nothing is stopped yet, so a deadline that is over ends the operation before anything else begins.
+        if matches!(self.stage, Stage::Waiting(_)) && is_due(self.next_deadline(), now) {
+            self.on_deadline(now, out);
+        }
         self.step(now, out, |stage, cx| match stage {
             Stage::Running(stage) => stage.on_event(event, cx),
             Stage::Waiting(stage) => stage.on_event(event, cx),

@@ -78,7 +78,8 @@ impl Settling {
     /// SRC-18: on a new connection the batch and its cutover come first, then what is later (RL-135).
     pub(super) fn connect(&mut self, connection: ConnectionId, cx: &mut Context<'_>) {
         self.connection = Some(connection);
-        if let Some(retained) = &self.retained {
+        let window = self.retained.as_ref().filter(|kept| kept.until > cx.now);
+        if let Some(retained) = window {
             retained.batch.resend_closed(&self.plan, connection, cx);
         }
         for record in core::mem::take(&mut self.backlog) {

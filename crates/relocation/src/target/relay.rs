@@ -63,6 +63,10 @@ impl<M> RelayReady<M> {
             cx.ignore(TargetIgnored::ForeignIdentity);
             return Stage::RelayReady(self);
         }
+        // TGT-26, RL-354: the validity covers the owner change.
+        if self.unit.valid_until <= cx.now {
+            return self.unit.remove(self.backlog, cx);
+        }
         self.unit.seen(connection);
         let forget = cx.now.after(cx.settings.restore_validity());
         match self.spans.close(connection, cutover, forget) {

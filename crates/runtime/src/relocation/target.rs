@@ -12,7 +12,7 @@ use spotlane_relocation::saved::is_disconnected;
 use spotlane_relocation::source::SourceEvent;
 use spotlane_relocation::target::{
     BacklogItem, CommitAnswer, CommitOrder, LifecycleOutcome, LifecycleStep, LocalCheck,
-    OwnerCommitted, RestoreFailure, RestoreOrder, TargetEffect, TargetEvent, TargetPoint,
+    OwnerCommitted, RestoreFailure, RestoreOrder, Target, TargetEffect, TargetEvent, TargetPoint,
     TargetStage,
 };
 use spotlane_types::authority_key::AuthorityKey;
@@ -71,8 +71,7 @@ pub(super) fn prepared(
     prepare: Box<RelocationPrepare>,
 ) {
     let RelocationObject::Actor { actor, .. } = &prepare.object else {
-        tracing::debug!(target: "spotlane::runtime::relocation", "only actors move here");
-        return;
+        return refused(core, connection, prepare);
     };
     let (id, mut local) = (actor.actor_id.clone(), local_check(core, &prepare));
     // The lock keeps the unit from being dropped between look-up and push.
@@ -111,6 +110,33 @@ pub(super) fn prepared(
         unit.inbox.open_arrivals();
         (Some(Slot::Arriving(Arc::clone(&unit))), ())
     });
+}
+
+/// TGT-6, WR-56: only Actors move here. No command 40 of such an object will ever fit, so nothing has to be remembered of the
+/// one that was refused (RL-353): each of them is answered alike, and what follows it is discarded (TGT-37).
+fn refused(core: &Arc<Core>, connection: ConnectionId, prepare: Box<RelocationPrepare>) {
+    let local = match local_check(core, &prepare) {
+        LocalCheck::Fits => LocalCheck::NotServed,
+        other => other,
+    };
+    let mut machine = Target::<Box<Message>>::new(core.moves.settings);
+    let prepare = TargetEvent::Prepare {
+        connection,
+        prepare,
+        local,
+    };
+    let (now, mut effects) = (Monotonic::from_origin(core.clock.elapsed()), Vec::new());
+    machine.on_event(now, prepare, &mut effects);
+    for effect in effects {
+        match effect {
+            TargetEffect::Send { connection, record } => {
+                let link = core.moves.links.link(connection);
+                send_beside(core, link, *record, || {});
+            }
+            TargetEffect::Diagnose(diagnostic) => emit::diagnose(diagnostic),
+            _ => {}
+        }
+    }
 }
 
 /// TGT-5: what this node knows without the store.

@@ -19,7 +19,7 @@ use spotlane_types::generation::{
 };
 use spotlane_types::id::{
     ActorId, ContentType, Endpoint, MeshName, NodeRid, OperationId, OwnerId, PacketName,
-    ProtocolCapability, RelocationId, SecurityIdentity, StoreVersion,
+    ProtocolCapability, RelocationId, SecurityIdentity, SpotId, StableType, StoreVersion,
 };
 use spotlane_types::kind::{
     FailureCode, MeshOperationKind, ObjectRole, RelocationRole, RuntimeState, TerminalResult,
@@ -52,6 +52,18 @@ struct Deaf;
 
 impl Inbound for Deaf {
     fn on_record(&self, _: Received) -> Flow {
+        Flow::Continue
+    }
+
+    fn on_peer(&self, _: &PeerLink, _: PeerEvent) {}
+}
+
+/// A peer that keeps what it gets.
+struct Ears(tokio::sync::mpsc::UnboundedSender<Record>);
+
+impl Inbound for Ears {
+    fn on_record(&self, received: Received) -> Flow {
+        self.0.send(received.record).ok();
         Flow::Continue
     }
 
@@ -111,12 +123,16 @@ fn descriptor() -> RouteMeshAdmission {
 }
 
 pub(crate) async fn hostile_peer(of: &Host) -> (Mesh, PeerLink) {
+    hostile_peer_with(of, Deaf).await
+}
+
+async fn hostile_peer_with(of: &Host, inbound: impl Inbound) -> (Mesh, PeerLink) {
     let identity = NodeIdentity {
         rid: rid("evil"),
         descriptor: descriptor(),
     };
     let to = PeerIntent::manual(of.endpoint().unwrap().as_str(), None).unwrap();
-    let mesh = Mesh::start(MeshConfig::new(identity).peer(to), Deaf)
+    let mesh = Mesh::start(MeshConfig::new(identity).peer(to), inbound)
         .await
         .unwrap();
     let mut peers = mesh.watch_peers();
@@ -410,6 +426,95 @@ async fn forged_moves_change_nothing() {
     // The host has kept the connection or has closed it; it serves others either way.
     mesh.shutdown(PATIENCE).await;
     a.actors().create::<Counter>("d").await.unwrap();
+}
+
+/// Spots of both kinds.
+fn spots() -> [RelocationObject; 2] {
+    let spot_id = SpotId::new("s").unwrap();
+    [
+        RelocationObject::UserSpot {
+            spot: SpotRef {
+                spot_id: spot_id.clone(),
+                object_generation: ObjectGeneration::MIN,
+            },
+            expected_authority_owner_generation: AuthorityOwnerGeneration::new(1).unwrap(),
+        },
+        RelocationObject::InstanceSpot {
+            instance_type: StableType::new("t").unwrap(),
+            spot_id,
+            object_generation: ObjectGeneration::MIN,
+        },
+    ]
+}
+
+/// The command 53 that answers a command 40.
+fn refusal(prepare: &RelocationPrepare, failure_code: FailureCode) -> RelocationFailed {
+    RelocationFailed {
+        relocation: prepare.relocation,
+        target_attempt_generation: prepare.target_attempt_generation,
+        coordinator: prepare.coordinator.clone(),
+        target: prepare.target.clone(),
+        object: prepare.object.clone(),
+        sender_role: RelocationRole::Target,
+        failure_code,
+    }
+}
+
+/// TGT-6, RL-352, WR-51, WR-56: a Spot does not move to this host, and its source is told so with the contents of its command
+/// 40, each time that it asks: with silence its operation could only end as indeterminate, and its Spot not open again. Nothing
+/// of it stays here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_of_an_object_that_is_not_served_is_refused_by_name() {
+    let stores = Stores::new();
+    let (a, _) = host("a", &stores).await;
+    let target = fence_of(&a, &stores).await;
+    let (ears, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (mesh, link) = hostile_peer_with(&a, Ears(ears)).await;
+    let here = target.target_node_generation;
+    let elsewhere = NodeGeneration::new(here.get() ^ 1).unwrap();
+    let (source, not_served) = (RelocationRole::Source, FailureCode::RequestTargetNotFound);
+    let answers = [
+        (RelocationRole::Coordinator, here, None),
+        (source, here, Some(not_served)),
+        (source, elsewhere, Some(FailureCode::RouteNotConnected)),
+    ];
+    let objects = spots().into_iter().enumerate();
+    for ((number, object), (role, run, code)) in
+        objects.flat_map(|object| answers.map(|answer| (object.clone(), answer)))
+    {
+        let forged = Forged {
+            move_id: number as u64 + 1,
+            as_node: (rid("evil"), NodeGeneration::new(7).unwrap()),
+            owner: OwnerId::new("somebody").unwrap(),
+            lease: OwnerLeaseGeneration::new(3).unwrap(),
+            actor: WireActor {
+                actor_id: ActorId::new("c").unwrap(),
+                object_generation: ObjectGeneration::MIN,
+            },
+            target: RelocationTargetFence {
+                target_node_generation: run,
+                ..target.clone()
+            },
+            role,
+            length: 24,
+            checksum: 0,
+        };
+        let Record::RelocationPrepare(mut prepare) = forged.prepare() else {
+            panic!("it is one");
+        };
+        prepare.object = object;
+        for _ in 0..2 {
+            send(&link, Record::RelocationPrepare(prepare.clone())).await;
+            let Some(code) = code else { continue };
+            let answer = tokio::time::timeout(PATIENCE, heard.recv()).await;
+            let Record::RelocationFailed(failed) = answer.unwrap().unwrap() else {
+                panic!("a move is answered by command 53 alone");
+            };
+            assert_eq!(*failed, refusal(&prepare, code));
+        }
+    }
+    assert_eq!(a.status().actors, 0);
+    mesh.shutdown(PATIENCE).await;
 }
 
 fn here(fence: &RelocationTargetFence, actor: WireActor) -> ActorRouteFence {

@@ -83,6 +83,19 @@ fn t_rel_14_the_end_of_the_window_releases_once_and_nothing_is_resent_after() {
     );
 }
 
+/// SRC-18, SRC-19, T-REL-14: the window is over with its time, whether or not the driver has got round to it.
+#[test]
+fn t_rel_14_a_connection_behind_the_window_gets_no_batch() {
+    for (now, resent) in [(1029, 2), (1030, 0)] {
+        let mut unit = Unit::settling(&["a"], SubmitOutcome::Submitted);
+        unit.step(31, SourceEvent::ConnectionLost(connection(1)));
+        unit.step(32, arrived("b"));
+        let effects = unit.step(now, SourceEvent::ConnectionReady(connection(2)));
+        assert_eq!(effects.len(), resent + 1, "{effects:?}");
+        assert_eq!(effects.last().unwrap(), "@2 31 b");
+    }
+}
+
 /// SRC-17, SRC-27
 #[test]
 fn a_failed_submit_ends_dispatch_like_one_that_succeeded() {

@@ -201,6 +201,57 @@ fn before_command_40_abort_and_deadline_restore() {
     assert_eq!(unit.source.stage(), SourceStage::SourceRunning);
 }
 
+/// SRC-4, SRC-6: a driver that was busy for longer than its operation may last, with a large capture say, finds its deadline
+/// over when it comes back. Nothing is sealed, stopped or sent any more, since command 40 would leave unknown what comes of
+/// the move: the source has its object back at once.
+#[test]
+fn past_the_deadline_nothing_begins_any_more() {
+    let over = "Finished(Err(DeadlineExceeded))".to_owned();
+    let steps = || {
+        [
+            SourceEvent::BudgetOpen,
+            SourceEvent::BindsRefused(vec![binding(1)]),
+            SourceEvent::BindingSealed(sealed(&binding(1))),
+            SourceEvent::SafePoint,
+        ]
+    };
+    for late in 0..steps().len() {
+        let mut unit = Unit::new();
+        unit.step(0, SourceEvent::MoveRequested(Box::new(plan(1))));
+        for (place, event) in steps().into_iter().enumerate().take(late + 1) {
+            let effects = unit.step(if place == late { 10_000 } else { 1 }, event);
+            if place == late {
+                assert!(effects.contains(&over), "{place}: {effects:?}");
+                let last = effects.last().unwrap();
+                assert!(last.starts_with("Ignored"), "{place}: {effects:?}");
+            }
+        }
+        assert_eq!(unit.source.stage(), SourceStage::SourceRunning);
+    }
+    for connected in [true, false] {
+        let mut unit = Unit::paused(vec![binding(1)]);
+        unit.step(1, arrived("held"));
+        let payload = unit.payload(10);
+        let effects = if connected {
+            unit.step(10_000, SourceEvent::Captured(Ok(payload)))
+        } else {
+            unit.step(1, SourceEvent::ConnectionLost(connection(1)));
+            unit.step(2, SourceEvent::Captured(Ok(payload)));
+            unit.step(10_000, SourceEvent::ConnectionReady(connection(2)))
+        };
+        let back = [
+            "RestoreQueue [\"held\"]",
+            "session 44 #1 abort",
+            "ReleasePayload",
+            "AllowBinds",
+            "Reopen",
+            "Entered(SourceRunning)",
+            &over,
+        ];
+        assert_eq!(effects, back, "{connected}");
+    }
+}
+
 /// SRC-7, RL-131, RL-132
 #[test]
 fn command_40_then_one_chunk_for_each_grant() {

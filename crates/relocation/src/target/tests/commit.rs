@@ -201,6 +201,47 @@ fn t_rel_24_a_saved_request_keeps_its_identity_and_reply_route() {
     assert_eq!(entry.record, ask("question"));
 }
 
+/// RL-261, T-REL-24: so does one that was relayed, before the boundary or behind it, and a message that nobody waits for gets
+/// no way for an answer.
+#[test]
+fn t_rel_24_a_relayed_request_keeps_its_identity_and_reply_route() {
+    let mut unit = Unit::ready(Vec::new());
+    let relay = |unit: &Unit, record: FrozenRecord| {
+        let TargetEvent::Relay {
+            mut relay,
+            connection,
+        } = unit.relay(1, "")
+        else {
+            panic!("it is one");
+        };
+        *relay.record = record;
+        TargetEvent::Relay { connection, relay }
+    };
+    let mut boundary = Boundary::default();
+    for record in [ask("before"), note("nobody")] {
+        boundary.push(&record).unwrap();
+        unit.step(15, relay(&unit, record));
+    }
+    unit.step(20, unit.cutover(1, &boundary));
+    unit.step(21, relay(&unit, ask("behind")));
+    let mut out = Vec::new();
+    unit.target.on_event(at(30), applied(), &mut out);
+    unit.target
+        .on_event(at(31), relay(&unit, ask("late")), &mut out);
+    let relayed = out.into_iter().flat_map(|effect| match effect {
+        TargetEffect::Merge(items) => items,
+        TargetEffect::Deliver(record) => vec![BacklogItem::Relay(record)],
+        _ => Vec::new(),
+    });
+    let relayed: Vec<_> = relayed.collect();
+    let expected = [ask("before"), note("nobody"), ask("behind"), ask("late")];
+    let routes = expected
+        .each_ref()
+        .map(|record| record.reply_route.is_some());
+    assert_eq!(routes, [true, false, true, true]);
+    assert_eq!(relayed, expected.map(Box::new).map(BacklogItem::Relay));
+}
+
 /// RL-129, T-REL-23: the whole backlog is handed over in order; no permit is asked for here.
 #[test]
 fn t_rel_23_a_backlog_of_any_length_is_merged_in_order() {

@@ -23,6 +23,26 @@ fn t_rel_16_no_owner_change_before_cutover_or_the_end_of_the_wait() {
     );
 }
 
+/// TGT-26, RL-354, RL-355: the validity covers the owner change. A cutover that the driver comes to when it is over, since its
+/// process stood still, asks the store for nothing.
+#[test]
+fn a_cutover_past_the_validity_changes_no_owner() {
+    let mut unit = Unit::ready(Vec::new());
+    unit.step(15, direct("direct"));
+    let effects = unit.step(30_000, unit.cutover_of(1, &[]));
+    assert_eq!(
+        effects,
+        [
+            "Entered(TargetRemoved)",
+            "Diagnose(LocationUpdateFailed)",
+            "Remove [\"direct\"]"
+        ]
+    );
+    let mut unit = Unit::ready(Vec::new());
+    let effects = unit.step(29_999, unit.cutover_of(1, &[]));
+    assert_eq!(effects[0], "Entered(CutoverReceived)");
+}
+
 /// TGT-19, RL-324
 #[test]
 fn a_cutover_that_does_not_fit_is_none() {

@@ -165,6 +165,55 @@ fn t_rel_06_one_chunk_and_many_chunks_behave_alike() {
     assert_eq!(traces[0], traces[2]);
 }
 
+/// What each failure of a payload in chunks of `chunk` bytes leads to: a damaged byte, one byte too many, a chunk left out, a
+/// restore that fails twice, and the end of the validity.
+fn failures(chunk: u32) -> [Vec<String>; 5] {
+    let begun = |damage: u32| {
+        let state = Some(Bytes::from(vec![3; 5000]));
+        let mut unit = Unit::of(payload(state, vec![note("saved")], chunk));
+        unit.prepare.payload_checksum_crc32c ^= damage;
+        unit.step(0, unit.prepare(1));
+        unit.step(0, read_source());
+        unit.step(0, direct("direct"));
+        unit
+    };
+    let last = |unit: &Unit| u32::try_from(unit.payload.chunks().len()).unwrap() - 1;
+    let up_to = |unit: &mut Unit, end: u32| {
+        let effects = (0..end).map(|ordinal| unit.step(0, unit.chunk(1, ordinal)));
+        effects.last().unwrap_or_default()
+    };
+    let mut unit = begun(1);
+    let end = last(&unit);
+    let damaged = up_to(&mut unit, end + 1);
+    let mut unit = begun(0);
+    up_to(&mut unit, end);
+    let mut bytes = unit.payload.chunks().last().unwrap().to_vec();
+    bytes.push(0);
+    let surplus = unit.step(0, unit.chunk_with(1, end, bytes.into()));
+    let mut unit = begun(0);
+    up_to(&mut unit, end);
+    let gap = unit.step(0, unit.chunk_with(1, end + 1, Bytes::from_static(b"x")));
+    let mut unit = begun(0);
+    up_to(&mut unit, end + 1);
+    let fails = || TargetEvent::Restored(Err(RestoreFailure::Failed));
+    let restore = [unit.step(1, fails()), unit.step(2, fails())].concat();
+    let mut unit = begun(0);
+    up_to(&mut unit, end + 1);
+    let time = unit.time(30_000);
+    [damaged, surplus, gap, restore, time]
+}
+
+/// TGT-11, TGT-13, TGT-15, TGT-36, T-REL-06: one chunk and many chunks also fail alike.
+#[test]
+fn t_rel_06_one_chunk_and_many_chunks_fail_alike() {
+    let one = failures(1 << 20);
+    for failure in &one {
+        let refused = failure.iter().filter(|effect| effect.contains(" 53 "));
+        assert_eq!(refused.count(), 1, "{failure:?}");
+    }
+    assert_eq!(one, failures(700));
+}
+
 /// WR-52, TGT-36
 #[test]
 fn a_repeated_chunk_is_harmless_and_a_different_one_is_not() {

@@ -105,3 +105,24 @@ fn a_lost_connection_gives_its_charges_back_once() {
     first.release();
     assert_eq!(pacing.in_flight(), 100);
 }
+
+/// RL-131, RL-294, SRC-11: the connection of a unit is lost just before it asks for its next chunk, so it asks again on the next
+/// one. It is granted one chunk, which is charged where it goes, and nothing stays charged.
+#[test]
+fn a_unit_that_asks_again_on_its_next_connection_waits_there_alone() {
+    let pacing = pacing(0, 100);
+    let ((one, first), (two, second)) = (unit(&pacing), unit(&pacing));
+    let [busy, lost, next] = [1, 2, 3].map(connection);
+    pacing.want_chunk(one, Arc::<Unit>::clone(&first), busy, 80);
+    pacing.connection_lost(lost);
+    pacing.want_chunk(two, Arc::<Unit>::clone(&second), lost, 80);
+    pacing.want_chunk(two, Arc::<Unit>::clone(&second), next, 80);
+    assert_eq!(second.chunks(), 0);
+    first.release();
+    assert_eq!((second.chunks(), pacing.in_flight()), (1, 80));
+    assert_eq!(second.charges.lock().unwrap()[0].connection(), next);
+    second.release();
+    assert_eq!((second.chunks(), pacing.in_flight()), (0, 0));
+    pacing.want_chunk(one, Arc::<Unit>::clone(&first), busy, 100);
+    assert_eq!(first.chunks(), 1);
+}
