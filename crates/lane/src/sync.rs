@@ -193,10 +193,10 @@ pub(crate) mod tests {
         }
     }
 
-    /// EX-391: an item that has a slice of its own takes four locks: of its lane when it is submitted and when its slice
-    /// ends, and of the worker's queue when its gate enters and leaves. The driver takes the gate without one.
+    /// EX-391: an item that has a slice of its own takes the lock of its lane once, when it is submitted. Its slice takes that of
+    /// the worker's queue, which its gate has entered, and none to begin or to end.
     #[tokio::test]
-    async fn no_side_takes_a_lock_twice_for_an_item() {
+    async fn an_item_takes_the_lock_of_its_lane_once() {
         const LANES: u64 = 50;
         let clock = Arc::new(|| Monotonic::ORIGIN);
         let runtime = tokio::runtime::Handle::current();
