@@ -185,6 +185,18 @@ impl<'a, F, I> Front<'a, F, I> {
     }
 }
 
+impl<F, I> Front<'_, F, I> {
+    /// The right to this gate is gone.
+    #[inline]
+    pub(crate) fn let_go(&mut self, gate: *const Gate<F, I>) {
+        assert!(
+            std::ptr::eq(self.gate, gate),
+            "a gate is let go at its own front"
+        );
+        self.after &= !STATE;
+    }
+}
+
 impl<F, I> Deref for Front<'_, F, I> {
     type Target = F;
 
@@ -270,11 +282,7 @@ impl<'a, F, I> Taken<'a, F, I> {
     /// If `front` is that of another gate.
     #[inline]
     pub fn release(self, front: &mut Front<'_, F, I>) {
-        assert!(
-            std::ptr::eq(self.gate, front.gate),
-            "a gate is let go at its own front"
-        );
-        front.after &= !STATE;
+        front.let_go(self.gate);
     }
 }
 

@@ -101,13 +101,9 @@ impl<T: Gated> Held<T> {
     /// # Panics
     /// If `front` is that of another gate.
     pub fn release(self, front: &mut Front<'_, T::Front, T::Inside>) -> Arc<T> {
-        let mut slot = None;
-        let (_, taken) = self.open(&mut slot);
-        taken.release(front);
-        match slot {
-            Some(owner) => owner,
-            None => unreachable!("`open` has put it there"),
-        }
+        let Self { owner, gate } = self;
+        front.let_go(gate.as_ptr());
+        owner
     }
 
     /// For a queue that does not know what it carries.

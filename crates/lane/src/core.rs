@@ -22,7 +22,6 @@ use crate::policy::{Seal, SpotState, sealed};
 use crate::queue::{
     BarrierRun, Called, Dispatch, Entry, Ext, Ledger, Place, WaitState, Waiter, Work,
 };
-use crate::ready::Job;
 use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// EX-76. Suspended is no run state: the gate is free.
@@ -66,6 +65,9 @@ pub(crate) const KEEP_CAPACITY: usize = 8;
 
 /// EX-363: capacity, sequence and append of a FIFO are one invariant, so they have one owner and plain collections, and a
 /// queue for many threads would not do. Single numbers that one side writes are atomics.
+///
+/// In this order: what a submit writes, the word of the gate, what it leaves for the driver, what only the driver writes, and
+/// what nobody does; `docs/decisions/lane-gate.md` has what another order costs.
 #[repr(C)]
 pub(crate) struct Core<O: Owner> {
     pub(crate) gate: LaneGate<O>,
@@ -82,7 +84,7 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) registered: AtomicU64,
 }
 
-/// In this order: what a submit needs lies beside the lock.
+/// In this order: what every submit needs lies beside the lock, which comes next.
 #[repr(C)]
 pub(crate) struct Inner<O: Owner> {
     pub(crate) policy: <O::Policy as sealed::Policy>::State,
@@ -431,37 +433,6 @@ impl<O: Owner> Core<O> {
         inner
     }
 
-    /// Idle with runnable work becomes ready; the caller enters it after leaving the lock (EX-72).
-    #[inline]
-    pub(crate) fn make_ready(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
-        if inner.run != Run::Idle {
-            return Schedule::No;
-        }
-        if inner.bound == Bound::Shared {
-            inner.run = Run::Ready;
-            return Schedule::Ticket;
-        }
-        match inner.take() {
-            Some(key) => {
-                inner.run = Run::Running;
-                inner.note();
-                let mut held = key.hold(Arc::clone(self));
-                let worker = held.inside().worker;
-                Schedule::Ready(held, worker)
-            }
-            None => Schedule::No,
-        }
-    }
-
-    /// As [`Core::make_ready`], when there is something that may run.
-    pub(crate) fn make_ready_if_any(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
-        if inner.has_ready(false) {
-            self.make_ready(inner)
-        } else {
-            Schedule::No
-        }
-    }
-
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.kind.shared
     }
@@ -733,22 +704,6 @@ impl<O: Owner> Core<O> {
         }
         drop(inner);
         after.run(self);
-    }
-
-    /// Enters what became runnable: the gate into the ready set, or a ticket into the gate's FIFO.
-    #[inline]
-    pub(crate) fn enter(self: &Arc<Self>, schedule: Schedule<O>) {
-        match schedule {
-            Schedule::No => {}
-            Schedule::Ready(held, worker) => self.enter_gate(held, worker),
-            Schedule::Ticket => self.offer_ticket(),
-        }
-    }
-
-    #[inline]
-    fn enter_gate(&self, held: Hold<O>, worker: u8) {
-        let ready = &self.shared().ready;
-        ready.push(usize::from(worker), Job::gate(held));
     }
 
     /// EX-154: whether the turn that runs here is the one that polls, so that waiting for this lane would never end.

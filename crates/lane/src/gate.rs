@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::carrier::AnyCarrier;
-use crate::core::{Admission, Core, Run};
+use crate::core::{Admission, Bound, Core, Run, Schedule};
+use crate::driven::{Hold, Locked};
 use crate::error::Fifo;
 use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, Ticket};
-use crate::ready::Runnable;
+use crate::ready::{Job, Runnable};
 use crate::worker::Worker;
 
 /// A suspended turn as the ready set sees it: its operation woke and wants to be polled. That needs no
@@ -26,6 +27,55 @@ impl Runnable for SuspendedTurn {
             return;
         };
         worker.poll_suspended(carrier, &self.gate, self.fence);
+    }
+}
+
+impl<O: Owner> Core<O> {
+    /// Idle with runnable work becomes ready; the caller enters it after leaving the lock (EX-72).
+    #[inline]
+    pub(crate) fn make_ready(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
+        if inner.run != Run::Idle {
+            return Schedule::No;
+        }
+        if inner.bound == Bound::Shared {
+            inner.run = Run::Ready;
+            return Schedule::Ticket;
+        }
+        match inner.take() {
+            Some(key) => {
+                inner.run = Run::Running;
+                inner.note();
+                let mut held = key.hold(Arc::clone(self));
+                let worker = held.inside().worker;
+                Schedule::Ready(held, worker)
+            }
+            None => Schedule::No,
+        }
+    }
+
+    /// As [`Core::make_ready`], when there is something that may run.
+    pub(crate) fn make_ready_if_any(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
+        if inner.has_ready(false) {
+            self.make_ready(inner)
+        } else {
+            Schedule::No
+        }
+    }
+
+    /// Enters what became runnable: the gate into the ready set, or a ticket into the gate's FIFO.
+    #[inline]
+    pub(crate) fn enter(self: &Arc<Self>, schedule: Schedule<O>) {
+        match schedule {
+            Schedule::No => {}
+            Schedule::Ready(held, worker) => self.enter_gate(held, worker),
+            Schedule::Ticket => self.offer_ticket(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enter_gate(&self, held: Hold<O>, worker: u8) {
+        let ready = &self.shared().ready;
+        ready.push(usize::from(worker), Job::gate(held));
     }
 }
 
