@@ -369,6 +369,23 @@ impl<'a> Intake<'a> {
                     None => Flow::Continue,
                 }
             }
+            // EX-136, RL-129: what a move brings passes the limit as well, and its permit goes back when it was handed over.
+            Record::RelocationPrepare(_)
+            | Record::RelocationState(_)
+            | Record::RelocationData(_)
+            | Record::RelocationCutover(_) => {
+                let permit = self.permit();
+                (self.last, self.permits) = (None, None);
+                let received = Received {
+                    from: self.link.clone(),
+                    record,
+                    reply,
+                };
+                if permit.is_none() {
+                    return Flow::Later(Box::new(received));
+                }
+                control::take(&self.core, received)
+            }
             _ => {
                 (self.last, self.permits) = (None, None);
                 self.burst = self.burst.saturating_sub(1);

@@ -107,7 +107,7 @@ async fn pair(bytes: usize) -> (Host, Host) {
     a.actors().create::<Blob>("small").await.unwrap();
     let b = start("b", &store, &relocation).await;
     for host in [&a, &b] {
-        host.wait_for_peers(1, Duration::from_secs(10))
+        host.wait_for_peers(1, Duration::from_secs(30))
             .await
             .unwrap();
     }

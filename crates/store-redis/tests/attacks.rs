@@ -5,7 +5,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{key, open, open_within, put, put_request, swap_request, value};
+use common::{
+    PATIENCE, key, open, open_within, put, put_request, refusal, settled, swap_request, value,
+};
 use spotlane_redis_testkit::{Cluster, Reply, Server, TlsServer};
 use spotlane_store::{Recovery, StoreError, StoreProvider};
 use spotlane_store_redis::RedisStore;
@@ -113,7 +115,7 @@ async fn a_foreign_authority_is_refused() {
     let good = open(&trusting(&server));
     put(&good, "a", b"v").await;
     let bad = open_within(&trusting(&other), Duration::from_secs(1));
-    let error = bad.write(put_request("a", b"w", None)).await.unwrap_err();
+    let error = refusal(&bad, "a").await;
     assert_eq!(error.recovery(), Recovery::GiveUp, "{error:?}");
     let error = bad.read(&key("a")).await.unwrap_err();
     assert_eq!(error.recovery(), Recovery::GiveUp, "{error}");
@@ -127,7 +129,7 @@ async fn answers_that_come_too_late_are_unknown() {
     let store = open_within(&server.url(), Duration::from_millis(150));
     let direct = open(&server.url());
     put(&direct, "a", b"0").await;
-    value(&store, "a").await;
+    settled(&store, "a").await;
     let mut unknown = 0;
     for round in 0..10 {
         server.command(&["CLIENT", "PAUSE", "300", "ALL"]).unwrap();
@@ -139,12 +141,7 @@ async fn answers_that_come_too_late_are_unknown() {
                 assert_ne!(error.recovery(), Recovery::GiveUp, "{error}");
             }
         }
-        let found = loop {
-            match store.read(&key("a")).await {
-                Ok(outcome) => break outcome.found().unwrap(),
-                Err(error) => assert_eq!(error.recovery(), Recovery::Retry, "{error}"),
-            }
-        };
+        let found = settled(&store, "a").await.unwrap();
         for _ in 0..20 {
             let again = direct.read(&key("a")).await.unwrap().found().unwrap();
             assert_eq!(again.version, found.version, "round {round}");
@@ -158,8 +155,11 @@ async fn answers_that_come_too_late_are_unknown() {
 async fn gathered_reads_that_are_late_are_transient() {
     let server = Server::start().unwrap();
     let store = open_within(&server.url(), Duration::from_millis(150));
-    put(&store, "a", b"v").await;
-    server.command(&["CLIENT", "PAUSE", "600", "ALL"]).unwrap();
+    put(&open(&server.url()), "a", b"v").await;
+    settled(&store, "a").await;
+    // To the end of the test, so that the last of them is late as well.
+    let pause = ["CLIENT", "PAUSE", "3600000", "ALL"];
+    server.command(&pause).unwrap();
     let mut tasks = JoinSet::new();
     for _ in 0..32 {
         let store = store.clone();
@@ -196,7 +196,7 @@ async fn the_largest_values_go_through_side_by_side() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_server_refuses_for_now() {
     let server = Server::start().unwrap();
-    let store = open_within(&server.url(), Duration::from_millis(500));
+    let store = open(&server.url());
     put(&store, "a", b"v").await;
     server
         .command(&["CONFIG", "SET", "maxmemory", "1"])
@@ -225,7 +225,7 @@ async fn a_permission_that_is_taken_away_is_reported() {
     };
     set("+zadd");
     let url = server.url().replace("redis://", "redis://app:pass@");
-    let store = open_within(&url, Duration::from_secs(1));
+    let store = open(&url);
     put(&store, "a", b"v").await;
     set("-zadd");
     let error = store.write(put_request("a", b"w", None)).await.unwrap_err();
@@ -250,7 +250,7 @@ async fn a_server_that_keeps_dying_meets_no_storm() {
     const TIMEOUT: Duration = Duration::from_millis(400);
     let mut server = Server::start().unwrap();
     let store = open_within(&server.url(), TIMEOUT);
-    put(&store, "a", b"v").await;
+    settled(&store, "a").await;
     let mut tasks = JoinSet::new();
     for n in 0..100 {
         let store = store.clone();
@@ -264,7 +264,8 @@ async fn a_server_that_keeps_dying_meets_no_storm() {
                 if let Err(error) = store.read(&key(&name)).await {
                     assert_eq!(error.recovery(), Recovery::Retry, "{error}");
                 }
-                assert!(begin.elapsed() < TIMEOUT * 8, "{:?}", begin.elapsed());
+                // Two operations, each with ten times its time: the machine may be busy with other things.
+                assert!(begin.elapsed() < TIMEOUT * 20, "{:?}", begin.elapsed());
             }
         });
     }
@@ -281,15 +282,9 @@ async fn a_server_that_keeps_dying_meets_no_storm() {
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
     }
-    swap_or_create(&store).await;
-}
-
-async fn swap_or_create(store: &RedisStore) {
-    for _ in 0..100 {
-        if store.write(put_request("a", b"last", None)).await.is_ok() {
-            assert_eq!(value(store, "a").await.unwrap(), b"last");
-            return;
-        }
-    }
-    panic!("the store did not come back");
+    let back = async { while store.write(put_request("a", b"last", None)).await.is_err() {} };
+    let back = tokio::time::timeout(PATIENCE, back).await;
+    back.expect("the store did not come back");
+    let found = settled(&store, "a").await.unwrap();
+    assert_eq!(found.value.as_bytes(), &b"last"[..]);
 }

@@ -3,13 +3,17 @@
 //! `SPOTLANE_FAULT_SCHEDULES` asks for more than 200 schedules, `SPOTLANE_FAULT_SEED` for other ones.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test file")]
+#![expect(
+    dead_code,
+    reason = "this file needs a part of what the test files share"
+)]
 
 mod common;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{key, open, open_within, put, put_request, swap_request, value};
+use common::{key, open, open_within, put, put_request, settled, swap_request, value};
 use spotlane_redis_testkit::Server;
 use spotlane_store::{
     Found, Recovery, StoreError, StoreProvider, StoreVersion, WriteOutcome, WriteRequest,
@@ -327,7 +331,7 @@ async fn gathered_writes_are_never_sent_twice() {
 async fn without_a_server_nothing_was_sent() {
     let mut server = Server::start().unwrap();
     let store = open_within(&server.url(), Duration::from_millis(300));
-    put(&store, "a", b"v").await;
+    settled(&store, "a").await;
     server.kill().unwrap();
     // A write that meets the dying connection may have been sent; the client notices soon after.
     let mut noticed = false;

@@ -1,6 +1,10 @@
 //! The figures that issue 3 asks for: lost updates, memory of a hot record, scans beside writers.
 
 #![expect(clippy::unwrap_used, reason = "a test file")]
+#![expect(
+    dead_code,
+    reason = "this file needs a part of what the test files share"
+)]
 
 mod common;
 

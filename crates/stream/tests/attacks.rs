@@ -24,13 +24,10 @@ use bytes::BytesMut;
 use spotlane_stream::StreamSettings;
 use spotlane_stream_proto::server::ServerTimes;
 use spotlane_stream_proto::ws::{self, Mask};
-use support::{Rig, request};
+use support::{PATIENCE, Rig, request, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-
-/// How long anything may take on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client whose upgrade was granted, and what came behind the grant.
 async fn upgraded(rig: &Rig) -> TcpStream {
@@ -94,15 +91,6 @@ async fn patient() -> Rig {
     Rig::with(settings, 1_024).await
 }
 
-async fn until(there: impl Fn() -> bool) {
-    let wait = async {
-        while !there() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.expect("in time");
-}
-
 /// Reads until the server ends the connection, whatever it says before.
 async fn ends(socket: &mut TcpStream) {
     let end = async {
@@ -116,7 +104,8 @@ async fn ends(socket: &mut TcpStream) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_crawls_is_cut_off() {
     let settings = StreamSettings::new("ws://127.0.0.1:0".parse().unwrap())
-        .handshake_timeout(Duration::from_millis(700));
+        // Long enough for the upgrade of the calm one on a machine that is busy with other things.
+        .handshake_timeout(Duration::from_secs(4));
     let rig = Rig::with(settings, 1_024).await;
     let mut calm = Calm::new(&rig).await;
     let mut crawling = JoinSet::new();

@@ -10,7 +10,7 @@ use spotlane_redis_testkit::Server;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cluster::{caller, config, eventually};
+use crate::cluster::{PATIENCE, caller, config, eventually};
 use crate::common::{Folder, Node};
 use crate::judge::{Ended, Seen, judge};
 
@@ -22,8 +22,8 @@ const ACTORS: usize = 4;
 const CALLERS: usize = 2;
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much later than its timeout a call may end.
-const SLACK: Duration = Duration::from_secs(2);
+/// How much later than its timeout a call may end, on a machine that is busy with other things.
+const SLACK: Duration = Duration::from_secs(20);
 /// From one call of a caller to its next.
 const PACE: Duration = Duration::from_millis(2);
 /// So often an actor is unavailable before it is so for good.
@@ -77,10 +77,7 @@ impl Cluster {
             let config = format!("{}{GIVES_UP_SOON}", config(&name, &self.redis));
             self.nodes.push(Node::start(&self.folder, &name, &config));
         }
-        self.caller
-            .wait_for_peers(3, Duration::from_secs(20))
-            .await
-            .unwrap();
+        self.caller.wait_for_peers(3, PATIENCE).await.unwrap();
         for node in &self.nodes {
             eventually(
                 || node.status()["peers"].as_array().map_or(0, Vec::len),

@@ -8,10 +8,10 @@ use spotlane_client::{Client, ClientSettings, CloseReason, Inbox, Incoming, Name
 use spotlane_counter::Told;
 use spotlane_redis_testkit::Server;
 
-use crate::cluster::{caller, config, eventually, peers};
+use crate::cluster::{PATIENCE, caller, config, eventually, peers};
 use crate::common::{Folder, Node};
 
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(30);
 
 fn with_stream(name: &str, redis: &Server) -> String {
     format!(
@@ -47,10 +47,7 @@ async fn a_client_stays_connected_while_its_actor_moves() {
     let folder = Folder::new();
     let nodes = ["a", "b"].map(|name| Node::start(&folder, name, &with_stream(name, &redis)));
     let caller = caller(&redis, Settings::default()).await;
-    caller
-        .wait_for_peers(2, Duration::from_secs(20))
-        .await
-        .unwrap();
+    caller.wait_for_peers(2, PATIENCE).await.unwrap();
     for node in &nodes {
         eventually(|| peers(node), |peers| peers.len() == 2);
     }

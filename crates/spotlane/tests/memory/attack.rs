@@ -39,7 +39,7 @@ const FLOOD: usize = 300;
 /// Waits until all hosts are connected to each other.
 pub(crate) async fn connect(hosts: &[&Host]) {
     for host in hosts {
-        let peers = host.wait_for_peers(hosts.len() - 1, Duration::from_secs(10));
+        let peers = host.wait_for_peers(hosts.len() - 1, Duration::from_secs(30));
         peers.await.unwrap();
     }
 }

@@ -81,7 +81,7 @@ async fn life() {
     a.actors().create::<Counter>(SECRET).await.unwrap();
     let b = host("node-b-of-two", &location, &relocation).await;
     for host in [&a, &b] {
-        host.wait_for_peers(1, Duration::from_secs(10))
+        host.wait_for_peers(1, Duration::from_secs(30))
             .await
             .unwrap();
         while host.nodes().len() < 2 {

@@ -128,7 +128,7 @@ async fn a_target_that_is_gone_ends_the_move_at_its_deadline() {
     let other = one_at(&a).await;
     wire.stop_after(bytes(500_000));
     let (mover, target) = (a.clone(), b.node_id().clone());
-    let within = Duration::from_secs(1);
+    let within = Duration::from_secs(4);
     let moved = tokio::spawn(async move { mover.relocate_within("c", &target, within).await });
     wire.stopped().await;
     let asked = tokio::spawn({
@@ -168,8 +168,7 @@ async fn a_full_queue_does_not_stop_the_clock_of_a_move() {
     }
     let within = Duration::from_millis(300);
     let moved = a.relocate_within("c", b.node_id(), within);
-    let moved = tokio::time::timeout(Duration::from_secs(3), moved).await;
-    let error = moved.expect("it hangs").unwrap_err();
+    let error = soon(moved).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded, "{error}");
     wire.go_on();
 }
@@ -246,7 +245,7 @@ async fn a_shutdown_of_the_target_during_a_move_ends_both() {
     let (a, b, wire) = wired(short).await;
     wire.stop_after(bytes(500_000));
     let (mover, target) = (a.clone(), b.node_id().clone());
-    let within = Duration::from_secs(2);
+    let within = Duration::from_secs(5);
     let moved = tokio::spawn(async move { mover.relocate_within("c", &target, within).await });
     wire.stopped().await;
     let stopping = tokio::spawn({

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use spotlane::JobLimit;
 use spotlane::memory::MemoryStore;
 use spotlane::prelude::*;
 use spotlane_location::{Monotonic, Repository, Timing};
 use spotlane_mesh::{
     Flow, Inbound, Mesh, MeshConfig, NodeIdentity, PeerEvent, PeerIntent, PeerLink, Received,
 };
+use spotlane_store_memory::{FaultControl, FaultStore};
 use spotlane_types::count::{
     ApplicationVersion, BoundaryRecordCount, CapacityLimit, Correlation, PendingCapacityLimit,
     RelocationChunkCount, RelocationLogicalLength, ReplyRouteId, Weight,
@@ -43,7 +45,8 @@ use spotlane_wire::reference::{
 };
 use spotlane_wire::relocation::RelocationObject;
 
-use crate::app::{Counter, Stores, add, host, text};
+use crate::app::{Counter, Shared, Stores, add, builder, host, settings, text};
+use crate::left_behind::until as until_so;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -219,7 +222,8 @@ impl Forged {
             payload_total_length: RelocationLogicalLength::new(self.length).unwrap(),
             payload_chunk_count: RelocationChunkCount::new(2).unwrap(),
             payload_checksum_crc32c: self.checksum,
-            application_version: ApplicationVersion::new(1).unwrap(),
+            // That of the host: with another one it would look no further.
+            application_version: ApplicationVersion::new(0).unwrap(),
         }
         .into()
     }
@@ -514,6 +518,96 @@ async fn a_move_of_an_object_that_is_not_served_is_refused_by_name() {
         }
     }
     assert_eq!(a.status().actors, 0);
+    mesh.shutdown(PATIENCE).await;
+}
+
+/// A move of an Actor that never was.
+fn ghost_move(target: RelocationTargetFence) -> Forged {
+    Forged {
+        move_id: 1,
+        as_node: (rid("evil"), NodeGeneration::new(7).unwrap()),
+        owner: OwnerId::new("somebody").unwrap(),
+        lease: OwnerLeaseGeneration::new(3).unwrap(),
+        actor: WireActor {
+            actor_id: ActorId::new("ghost").unwrap(),
+            object_generation: ObjectGeneration::MIN,
+        },
+        target,
+        role: RelocationRole::Source,
+        length: 24,
+        checksum: 0,
+    }
+}
+
+/// TGT-15, RL-354, EX-152: time passes for a unit however much comes for it. A peer that never stops relaying does not keep a
+/// move alive whose validity is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_does_not_stop_the_clock_of_a_move() {
+    let stores = Stores::new();
+    let faults = FaultControl::new();
+    let location = FaultStore::new(stores.location.clone(), faults.clone());
+    let mut short = settings();
+    short.relocation_cutover_wait_timeout = Duration::from_millis(100);
+    short.relocation_restore_validity = Duration::from_millis(500);
+    let a = builder("a", &stores, &Shared::default())
+        .location_store(location)
+        .settings(short);
+    let a = a.start().await.unwrap();
+    let target = fence_of(&a, &stores).await;
+    let (ears, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (mesh, link) = hostile_peer_with(&a, Ears(ears)).await;
+    // The row of the object is not read, so that nothing else ends its move.
+    faults.delay_every(3 * PATIENCE);
+    let forged = ghost_move(target);
+    send(&link, forged.prepare()).await;
+    let relay = forged.relay();
+    let flood =
+        tokio::spawn(
+            async move { while link.send(relay.clone(), Some(PATIENCE)).await.is_ok() {} },
+        );
+    let answer = tokio::time::timeout(PATIENCE, heard.recv()).await;
+    let Record::RelocationFailed(failed) = answer.unwrap().unwrap() else {
+        panic!("a move is answered by command 53 alone");
+    };
+    assert_eq!(failed.failure_code, FailureCode::WorkerTimedOut);
+    flood.abort();
+    faults.delay_every(Duration::ZERO);
+    mesh.shutdown(PATIENCE).await;
+}
+
+/// EX-120, EX-121, EX-128, EX-136, RL-129: what a move brings passes the limit of jobs like any record. Command 40 waits while
+/// there is no permit, and gives the one that it gets back at once; its answer needs none.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_move_brings_waits_for_a_permit() {
+    let stores = Stores::new();
+    let mut tight = settings();
+    tight.job_limit = JobLimit::Manual(1);
+    let shared = Shared::default();
+    let a = builder("a", &stores, &shared).settings(tight);
+    let a = a.start().await.unwrap();
+    a.actors().create::<Counter>("c").await.unwrap();
+    let target = fence_of(&a, &stores).await;
+    let (ears, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (mesh, link) = hostile_peer_with(&a, Ears(ears)).await;
+    let blocker = a.actor("c");
+    let waiting = tokio::spawn(async move { blocker.request("wait", ()).await });
+    shared.began.notified().await;
+    a.actor("c").send("note", "x").await.unwrap();
+    until_so("no permit is left", || a.status().jobs.queued == 1).await;
+    let forged = ghost_move(target);
+    send(&link, forged.prepare()).await;
+    until_so("command 40 waits", || a.status().jobs.waiters == 1).await;
+    assert!(heard.try_recv().is_err(), "it was not taken");
+    shared.gate.notify_one();
+    waiting.await.unwrap().unwrap();
+    let answer = tokio::time::timeout(PATIENCE, heard.recv()).await;
+    let Record::RelocationFailed(failed) = answer.unwrap().unwrap() else {
+        panic!("a move is answered by command 53 alone");
+    };
+    assert_eq!(failed.failure_code, FailureCode::ActorLocationStale);
+    assert_eq!(text(&a, "c", "log").await.unwrap(), "x");
+    let jobs = a.status().jobs;
+    assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
     mesh.shutdown(PATIENCE).await;
 }
 

@@ -282,13 +282,14 @@ async fn maintenance_waits_for_a_join_that_came_first() {
     let joiner = a.clone();
     let joined = tokio::spawn(async move { ask(&joiner, "join_and_wait").await });
     at_a.began.notified().await;
-    let (mover, target) = (a.clone(), b.node_id().clone());
-    let moved = tokio::spawn(async move { mover.relocate("j", &target).await });
-    tokio::task::yield_now().await;
-    assert!(!moved.is_finished());
+    let mut moved = Box::pin(a.relocate("j", b.node_id()));
+    // It has begun: one that begins behind the Join would find that the Actor does not live here.
+    let begun = tokio::time::timeout(Duration::ZERO, &mut moved).await;
+    assert!(begun.is_err(), "{begun:?}");
     at_a.gate.notify_one();
-    joined.await.unwrap().unwrap();
-    let late = moved.await.unwrap().unwrap_err();
+    let (joined, moved) = tokio::join!(joined, moved);
+    joined.unwrap().unwrap();
+    let late = moved.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Unavailable);
     assert_eq!(text(&a, "j", "log").await.unwrap(), "at b");
 }

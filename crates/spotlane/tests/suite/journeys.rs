@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::app::{Stores, settings};
 use crate::two_hosts::acquainted;
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An Actor that goes where its client wants, and says so when it is there.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use crate::app::{Counter, Shared, Stores, builder, host, settings, text};
 use crate::two_hosts::acquainted;
 
 /// How long anything may take before it has failed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for something that happens without a sign.
 pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {

@@ -29,7 +29,7 @@ use crate::proxy::{Proxy, Way, Wire};
 use crate::two_hosts::{acquainted, connect};
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the players of a test have in common.
 #[derive(Clone, Default)]

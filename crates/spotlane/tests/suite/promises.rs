@@ -287,11 +287,11 @@ async fn nothing_starts_past_the_admission_deadline() {
     let location: FaultStore<MemoryStore> =
         FaultStore::new(stores.location.clone(), faults.clone());
     let mut short = settings();
-    // The host stops half a second after the last renewal, and has the lease for much longer.
+    // The host stops three seconds after the last renewal, and has the lease for much longer.
     short.owner_lease_ttl = Duration::from_secs(20);
     short.owner_lease_renew_interval = Duration::from_millis(50);
     short.owner_lease_renew_timeout = Duration::from_millis(100);
-    short.owner_lease_fencing_margin = Duration::from_millis(19_500);
+    short.owner_lease_fencing_margin = Duration::from_secs(17);
     short.route_cache_max_age = Duration::from_millis(100);
     let host = builder("a", &stores, &Shared::default())
         .location_store(location)
@@ -300,7 +300,7 @@ async fn nothing_starts_past_the_admission_deadline() {
         .await
         .unwrap();
     host.actors().create::<Counter>("c").await.unwrap();
-    faults.delay_every(Duration::from_secs(1));
+    faults.delay_every(Duration::from_secs(6));
     until("the deadline has passed", || !host.status().admits_work).await;
     let refused = add(&host, "c", 1).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);

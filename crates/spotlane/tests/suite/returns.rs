@@ -23,7 +23,8 @@ async fn on_the_second(settings: Settings) -> (Host, Host, Wire) {
             .settings(settings.clone())
     };
     let (a, b) = started(at("a", &before_a), at("b", &before_b)).await;
-    a.relocate("c", b.node_id()).await.unwrap();
+    let there = a.relocate_within("c", b.node_id(), PATIENCE);
+    there.await.unwrap();
     text(&b, "c", "place").await.unwrap();
     (a, b, wire)
 }
@@ -31,8 +32,8 @@ async fn on_the_second(settings: Settings) -> (Host, Host, Wire) {
 /// The second host gives up on the reply long before the first one stops waiting for the cutover.
 fn impatient() -> Settings {
     let mut settings = settings();
-    settings.relocate_deadline = Duration::from_millis(200);
-    settings.relocation_cutover_wait_timeout = Duration::from_millis(1200);
+    settings.relocate_deadline = Duration::from_secs(1);
+    settings.relocation_cutover_wait_timeout = Duration::from_secs(4);
     // So that its looks at the row are soon seconds apart.
     settings.polling_interval = Duration::from_secs(5);
     settings
@@ -48,6 +49,7 @@ async fn lost_reply(a: &Host, b: &Host, wire: &Wire) -> Vec<String> {
             tokio::task::yield_now().await;
         }
     };
+    let opened = tokio::time::timeout(PATIENCE, opened);
     tokio::pin!(opened);
     let mut sent = Vec::new();
     loop {
@@ -56,7 +58,8 @@ async fn lost_reply(a: &Host, b: &Host, wire: &Wire) -> Vec<String> {
         sent.push(note);
         // The sender has its pace.
         let paused = tokio::time::timeout(Duration::from_millis(20), &mut opened);
-        if paused.await.is_ok() {
+        if let Ok(opened) = paused.await {
+            opened.expect("it opens there");
             return sent;
         }
     }

@@ -360,17 +360,15 @@ async fn t_rel_19_a_store_that_errs_or_loses_answers_converges() {
 async fn t_rel_33_a_broken_connection_behind_the_boundary_is_a_named_loss() {
     let mut short = settings();
     short.relocation_cutover_wait_timeout = Duration::from_millis(200);
-    short.default_request_timeout = Duration::from_secs(2);
     let (a, b, wire) = wired(short).await;
     wire.stop_after(bytes(STATE / 4));
     let (mover, target) = (a.clone(), b.node_id().clone());
     let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
     wire.stopped().await;
     send_notes(&a).await;
-    let asked = tokio::spawn({
-        let a = a.clone();
-        async move { add(&a, "c", 1).await }
-    });
+    let asked = a.actor("c").request("add", "1");
+    let asked = asked.timeout(Duration::from_secs(2)).reply::<String>();
+    let asked = tokio::spawn(asked);
     wire.break_after(bytes(STATE * 3 / 4 + NOTES * NOTE / 2));
     wire.go_on();
     wire.was_cut(1).await;
@@ -402,7 +400,8 @@ async fn t_rel_33_a_broken_connection_behind_the_boundary_is_a_named_loss() {
 async fn t_rel_33_a_source_that_is_gone_leaves_its_actor_unavailable() {
     let mut short = settings();
     short.relocation_restore_validity = Duration::from_millis(1500);
-    short.owner_lease_ttl = Duration::from_millis(900);
+    // Not so short that a host which waits for its turn on a busy machine loses it.
+    short.owner_lease_ttl = Duration::from_secs(4);
     short.owner_lease_fencing_margin = Duration::from_millis(100);
     short.owner_lease_renew_interval = Duration::from_millis(200);
     short.owner_lease_renew_timeout = Duration::from_millis(200);

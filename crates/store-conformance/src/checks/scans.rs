@@ -245,25 +245,53 @@ async fn frozen<S: Subject>(subject: &S) -> Checked {
     })
 }
 
+/// Lives that are tried one after the other: a provider whose clock cannot be moved, on a machine that is busy with other
+/// things, lets a short one pass before the first page is read.
+const LIVES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(25),
+];
+
 async fn expiring<S: Subject>(subject: &S) -> Checked {
     let node = Node::new(subject.node());
     let head = "conformance/expiring/";
-    let life = Duration::from_secs(1);
+    for life in LIVES {
+        let first = expiring_page(&node, head, life).await?;
+        if first.rows().len() == 2 {
+            return expired_rows(subject, &node, head, life, first).await;
+        }
+    }
+    Err(Stop("the suite was too slow for its own records".into()))
+}
+
+/// The first page over records with this life.
+async fn expiring_page<P: StoreProvider>(
+    node: &Node<P>,
+    head: &str,
+    life: Duration,
+) -> Result<ScanPage, Stop> {
     let mut puts = Vec::new();
     for n in 0..6 {
         let key = StoreKey::new(&format!("{head}{n}"))?;
         puts.push(put(&key, b"value", Some(Ttl::new(life)?))?);
     }
     node.apply(vec![], puts).await?;
-    let first = page(&node, head, 2, None).await?;
-    demand(first.rows().len() == 2, || {
-        "the suite was too slow for its own records".into()
-    })?;
+    page(node, head, 2, None).await
+}
+
+async fn expired_rows<S: Subject>(
+    subject: &S,
+    node: &Node<S::Provider>,
+    head: &str,
+    life: Duration,
+    first: ScanPage,
+) -> Checked {
     subject.pass(life + life / 10).await;
     // A write gives the provider the occasion to clean up.
     node.put(&key("expiring-other", "key")?, b"value", None)
         .await?;
-    let rows = rest(&node, head, 2, first.next().cloned()).await?;
+    let rows = rest(node, head, 2, first.next().cloned()).await?;
     demand(rows.len() == 4, || {
         format!("{} of 4 rows after their expiry", rows.len())
     })

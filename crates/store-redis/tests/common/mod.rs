@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use spotlane_store::{
-    Condition, Mutation, StoreKey, StoreProvider, StoreVersion, Ttl, WriteRequest,
+    Condition, Found, Mutation, Recovery, StoreError, StoreKey, StoreProvider, StoreVersion, Ttl,
+    WriteRequest,
 };
 use spotlane_store_redis::{RedisOptions, RedisStore};
 
@@ -44,6 +45,33 @@ pub(crate) async fn put(store: &impl StoreProvider, name: &str, value: &[u8]) ->
         .applied()
         .unwrap();
     applied.versions.into_iter().next().unwrap()
+}
+
+/// What the record is, asked until there is an answer: for a store whose own time is short.
+pub(crate) async fn settled(store: &RedisStore, name: &str) -> Option<Found> {
+    let answer = async {
+        loop {
+            match store.read(&key(name)).await {
+                Ok(outcome) => return outcome.found(),
+                Err(error) => assert_eq!(error.recovery(), Recovery::Retry, "a read: {error}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, answer).await.unwrap()
+}
+
+/// The error of a write once the server has refused the connection; until it has, nothing was sent.
+pub(crate) async fn refusal(store: &RedisStore, name: &str) -> StoreError {
+    let refused = async {
+        loop {
+            let error = store.write(put_request(name, b"v", None)).await;
+            let error = error.unwrap_err();
+            if error.recovery() != Recovery::Retry {
+                return error;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.unwrap()
 }
 
 pub(crate) async fn value(store: &impl StoreProvider, name: &str) -> Option<Vec<u8>> {

@@ -19,6 +19,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore};
 
+/// How long anything may take on a machine that is busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until it is so.
+pub async fn until(there: impl Fn() -> bool) {
+    let wait = async {
+        while !there() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("in time");
+}
+
 /// What the callbacks saw, in order.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>, Arc<Notify>);
@@ -39,13 +52,17 @@ impl Log {
 
     /// Waits for a line.
     pub async fn wait(&self, text: &str) {
-        loop {
-            let changed = self.1.notified();
-            if self.count(text) > 0 {
-                return;
+        let there = async {
+            loop {
+                let changed = self.1.notified();
+                if self.count(text) > 0 {
+                    return;
+                }
+                changed.await;
             }
-            changed.await;
-        }
+        };
+        let waited = tokio::time::timeout(PATIENCE, there).await;
+        assert!(waited.is_ok(), "no {text:?} in {:?}", self.all());
     }
 }
 
@@ -227,7 +244,7 @@ impl Raw {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), next)
+        tokio::time::timeout(PATIENCE, next)
             .await
             .expect("a frame or the end")
     }
