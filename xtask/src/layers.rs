@@ -22,6 +22,7 @@ enum Layer {
 
 const LAYERS: &[(&str, Layer)] = &[
     ("spotlane-types", Layer::Product(0)),
+    ("spotlane-gate", Layer::Product(0)),
     ("spotlane-wire", Layer::Product(1)),
     ("spotlane-store", Layer::Product(1)),
     ("spotlane-relocation", Layer::Product(2)),

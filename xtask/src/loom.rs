@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: the models of the lane engine, under loom and under shuttle.
+//! `cargo xtask loom`: the models of the gate and of the lane engine, under loom and under shuttle.
 //!
 //! Loom tries every interleaving of small worlds up to a number of preemptions, shuttle random ones of
 //! larger worlds. Both replace locks and atomics by their own, so each is a build of its own, apart
@@ -38,11 +38,18 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
     for checker in &CHECKERS {
         let bound = if long { checker.long } else { checker.short };
         let mut test = run::cargo();
-        test.args(["test", "--package", "spotlane-lane", "--lib", "--release"])
-            .args(["--target-dir", &format!("target/{}", checker.cfg)])
-            .arg("models")
-            .env("RUSTFLAGS", format!("--cfg {}", checker.cfg))
-            .env(checker.setting, bound);
+        test.args([
+            "test",
+            "--package",
+            "spotlane-gate",
+            "--package",
+            "spotlane-lane",
+        ])
+        .args(["--lib", "--release"])
+        .args(["--target-dir", &format!("target/{}", checker.cfg)])
+        .arg("models")
+        .env("RUSTFLAGS", format!("--cfg {}", checker.cfg))
+        .env(checker.setting, bound);
         run::run(&mut test)?;
     }
     Ok(())

@@ -41,7 +41,7 @@ where
     pub fn stage<Proof>(&self, owner: O) -> Backlog<O, Proof> {
         let core = self.core(owner);
         {
-            let mut inner = core.inner.lock();
+            let mut inner = core.lock();
             if inner.admission == Admission::Open {
                 inner.admission = Admission::Held;
             }
@@ -178,7 +178,7 @@ impl<O: Owner<Policy = Spot>, Proof> Backlog<O, Proof> {
 impl<O: Owner, Proof> Drop for Backlog<O, Proof> {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
-            core.inner.lock().admission = Admission::Ended;
+            core.lock().admission = Admission::Ended;
             core.abort();
         }
     }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::engine::Shared;
 use crate::host::{GateHost, GateTurn, TicketHolder};
-use crate::ready::Runnable;
+use crate::ready::{Job, Runnable};
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// What the body of a carrier tells the worker when its poll returns.
@@ -55,7 +55,7 @@ impl Mode {
 /// What a worker has to do after a carrier came to rest.
 pub(crate) enum Exit {
     /// A gate of another kind, or something else that only the worker can run.
-    Run(Arc<dyn Runnable>),
+    Run(Job),
     /// A gate that was never let go: what ran in it elsewhere is over.
     Continue(Arc<dyn GateHost>),
     /// A parked turn woke, or a suspended one got its gate back: poll its carrier.
@@ -69,7 +69,7 @@ pub(crate) enum Exit {
 /// A future that a handler awaits is polled with the waker of the carrier that the handler runs in, whoever made the
 /// future and wherever its handles come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Polled(usize);
+pub(crate) struct Polled(pub(crate) usize);
 
 impl Polled {
     /// No carrier.
@@ -299,7 +299,7 @@ impl Wakeup {
     fn fire(&self) {
         let target = self.target.lock().take();
         if let Some((worker, shared, target)) = target {
-            shared.ready.push(worker, target);
+            shared.ready.push(worker, Job::turn(target));
         }
     }
 }

@@ -79,7 +79,7 @@ impl<A: Owner<Policy = ActorDelivery>> Lane<A> {
     }
 
     fn set_gate(&self, gate: Option<Arc<dyn GateHost>>) -> Result<(), BindError> {
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         match inner.run {
             Run::Idle => {}
             Run::Ready | Run::Running | Run::Parked => return Err(BindError::Busy),

@@ -4,6 +4,7 @@
 //! held together. Nothing of an application runs, is dropped or is woken under any of them (EX-360):
 //! what has to happen afterwards is collected in [`After`].
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,25 +12,27 @@ use tokio::sync::oneshot;
 
 pub(crate) use crate::after::{After, Junk, Schedule};
 use crate::carrier::Polled;
+use crate::driven::{Driven, Hold, LaneGate, Locked};
 use crate::engine::Shared;
-use crate::entries::Entries;
 use crate::error::{Fifo, Refusal};
+use crate::hand::Hand;
 use crate::kind::KindInner;
 use crate::owner::Owner;
 use crate::policy::{Seal, SpotState, sealed};
 use crate::queue::{
     BarrierRun, Called, Dispatch, Entry, Ext, Ledger, Place, WaitState, Waiter, Work,
 };
-use crate::ready::Runnable;
-use crate::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// EX-76. Suspended is no run state: the gate is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
+    /// The gate is free: whoever locks the lane finds its key there.
     Idle,
-    /// In the ready set; of a bound lane: its ticket is queued.
+    /// Of a bound lane: its ticket is queued.
     Ready,
-    /// On a worker; of a bound lane: its claim is held (EX-11), wherever the turn is.
+    /// The gate was taken and is in the ready set or on a worker, who needs not tell which (EX-391); of a
+    /// bound lane: its claim is held (EX-11), wherever the turn is.
     Running,
     /// The turn waits, the gate is kept.
     Parked,
@@ -62,38 +65,39 @@ pub(crate) const KEEP_CAPACITY: usize = 8;
 
 /// EX-363: capacity, sequence and append of a FIFO are one invariant, so they have one owner and plain collections, and a
 /// queue for many threads would not do. Single numbers that one side writes are atomics.
+///
+/// In this order: what a submit writes, the word of the gate, what it leaves for the driver, what only the driver writes, and
+/// what nobody does; `docs/decisions/lane-gate.md` has what another order costs.
 #[repr(C)]
 pub(crate) struct Core<O: Owner> {
-    pub(crate) kind: Arc<KindInner<O>>,
-    pub(crate) id: u64,
-    pub(crate) inner: Mutex<Inner<O>>,
+    pub(crate) gate: LaneGate<O>,
     /// Ended application items and their payload bytes. Only the holder of the gate writes, so a plain
     /// store is enough; what ends without the gate is counted in the ledger, under the lock.
     pub(crate) ended: AtomicU64,
-    pub(crate) bytes_out: AtomicU64,
+    /// Where the turn runs that holds the gate, or of a bound lane the claim. Written by its driver, and true only for
+    /// those that this driver polls, so no order with anything else is needed.
+    polled: AtomicUsize,
     pub(crate) signals: AtomicU8,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) kind: Arc<KindInner<O>>,
+    pub(crate) id: u64,
     pub(crate) registered: AtomicU64,
 }
 
-/// In this order: what a submit needs lies beside the lock, then what a turn needs.
+/// In this order: what every submit needs lies beside the lock, which comes next.
 #[repr(C)]
 pub(crate) struct Inner<O: Owner> {
+    pub(crate) policy: <O::Policy as sealed::Policy>::State,
+    pub(crate) ext: Option<Box<Ext<O>>>,
+    /// What came while the gate was taken, behind what its driver has in hand.
+    pub(crate) app: VecDeque<Entry<O>>,
+    pub(crate) ledger: Ledger,
     pub(crate) run: Run,
     pub(crate) admission: Admission,
     /// EX-63: of this pair of FIFOs alone, whatever gate it is bound to; dropped with it (EX-77).
     pub(crate) burst: u8,
     pub(crate) debt: Debt,
-    pub(crate) worker: u8,
     pub(crate) bound: Bound,
-    pub(crate) ledger: Ledger,
-    pub(crate) app: Entries<O>,
-    /// The last fencing number given out (EX-7).
-    pub(crate) turns: u64,
-    /// Where the turn runs that holds the gate, or of a bound lane the claim.
-    pub(crate) polled: Polled,
-    pub(crate) ext: Option<Box<Ext<O>>>,
-    pub(crate) owner: Option<O>,
-    pub(crate) policy: <O::Policy as sealed::Policy>::State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,11 +144,6 @@ impl<O: Owner> Inner<O> {
     /// EX-203: a boundary is marked, or the completion of a mark is due.
     pub(crate) fn is_marked(&mut self) -> bool {
         self.spot().is_some_and(|spot| !spot.mark.is_none())
-    }
-
-    /// EX-154: whether the turn that runs here is the one that polls, so that waiting for this lane would never end.
-    pub(crate) fn is_run_by(&self, polled: Polled) -> bool {
-        self.run == Run::Running && self.polled == polled && polled != Polled::BY_NOBODY
     }
 
     /// Whether the driver may take application work without asking here at every turn boundary.
@@ -195,13 +194,25 @@ impl<O: Owner> Inner<O> {
         Choice::Nothing
     }
 
+    /// Whether a submit that finds the gate free may put its entry into the driver's hand: nothing else is queued and
+    /// nothing but plain application work could be chosen, so that the choice is as [`Inner::choose`] would make it (EX-61).
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.run == Run::Idle
+            && self.bound == Bound::OwnGate
+            && self.burst == 0
+            && self.debt == Debt::None
+            && self.app.is_empty()
+            && self.ext.as_ref().is_none_or(|ext| ext.calm())
+    }
+
     /// Application work is all there is: the driver takes it into its hand. The first of these turns is
     /// chosen by debt or because no lifecycle work waits; either way count and debt are zero (EX-68).
-    pub(crate) fn take_plain(&mut self, hand: &mut Entries<O>) {
+    pub(crate) fn take_plain(&mut self, hand: &mut Hand<O>) {
         if !self.app.is_empty() {
             self.burst = 0;
             self.debt = Debt::None;
-            self.app.move_to(hand);
+            hand.take_all(&mut self.app);
         }
     }
 
@@ -373,61 +384,66 @@ impl<O: Owner> Inner<O> {
                     && ext.hold.is_empty()
             })
     }
-
-    /// Idle with runnable work becomes ready; the caller enters it after leaving the lock (EX-72).
-    #[inline]
-    pub(crate) fn make_ready(&mut self) -> Schedule {
-        if self.run == Run::Idle {
-            self.run = Run::Ready;
-            match self.bound {
-                Bound::OwnGate => Schedule::Ready(self.worker),
-                Bound::Shared => Schedule::Ticket,
-            }
-        } else {
-            Schedule::No
-        }
-    }
-
-    /// As [`Inner::make_ready`], when there is something that may run.
-    pub(crate) fn make_ready_if_any(&mut self) -> Schedule {
-        if self.has_ready(false) {
-            self.make_ready()
-        } else {
-            Schedule::No
-        }
-    }
 }
 
 impl<O: Owner> Core<O> {
     pub(crate) fn new(kind: Arc<KindInner<O>>, id: u64, owner: O) -> Self {
         let worker = u8::try_from(id % kind.shared.ready.workers() as u64).unwrap_or(0);
+        let driven = Driven {
+            first: None,
+            turns: 0,
+            worker,
+            owner: Some(owner),
+        };
         Self {
-            kind,
-            id,
-            inner: Mutex::new(Inner {
-                run: Run::Idle,
-                admission: Admission::Open,
-                burst: 0,
-                debt: Debt::None,
-                worker,
-                bound: Bound::OwnGate,
-                ledger: Ledger::default(),
-                app: Entries::new(),
-                turns: 0,
-                polled: Polled::BY_NOBODY,
-                ext: None,
-                owner: Some(owner),
-                policy: Default::default(),
-            }),
             ended: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
+            polled: AtomicUsize::new(Polled::BY_NOBODY.0),
             signals: AtomicU8::new(0),
+            id,
             registered: AtomicU64::new(u64::MAX),
+            kind,
+            gate: LaneGate::new(
+                Inner {
+                    run: Run::Idle,
+                    admission: Admission::Open,
+                    burst: 0,
+                    debt: Debt::None,
+                    bound: Bound::OwnGate,
+                    ext: None,
+                    ledger: Ledger::default(),
+                    app: VecDeque::new(),
+                    policy: Default::default(),
+                },
+                driven,
+            ),
         }
+    }
+
+    /// The lock of this lane.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_, O> {
+        #[cfg(all(test, not(any(loom, shuttle))))]
+        crate::sync::tests::count();
+        let mut inner = self.gate.lock();
+        // A slice that begins with a submit to an idle lane says nothing here, so that it need not say anything when it ends.
+        if inner.run == Run::Idle && inner.bound == Bound::OwnGate && !inner.is_free() {
+            inner.run = Run::Running;
+        }
+        inner
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.kind.shared
+    }
+
+    /// Drops what the gate guards, with the gate: nothing runs here any more.
+    #[cold]
+    pub(crate) fn discard(&self, mut held: Hold<O>) {
+        let driven = held.inside();
+        let (first, owner) = (driven.first.take(), driven.owner.take());
+        self.shared().guard_drop(first);
+        self.shared().guard_drop(owner);
     }
 
     /// Makes the driver look here at its next turn boundary.
@@ -457,7 +473,7 @@ impl<O: Owner> Core<O> {
     }
 
     pub(crate) fn end_lifecycle(&self, payload_bytes: u64) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.ext().lifecycle_ledger.end(payload_bytes);
     }
 
@@ -469,16 +485,7 @@ impl<O: Owner> Core<O> {
         reason = "the item goes from the caller's registers into the FIFO"
     )]
     pub(crate) fn submit(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
-        self.submit_locked(self.inner.lock(), work)
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as above")]
-    fn submit_locked(
-        self: &Arc<Self>,
-        inner: MutexGuard<'_, Inner<O>>,
-        work: Work<O>,
-    ) -> Result<(), (Refusal, Work<O>)> {
+        let inner = self.lock();
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
         let charge = work.payload_bytes.saturating_add(fixed);
@@ -499,29 +506,45 @@ impl<O: Owner> Core<O> {
         asker: Polled,
         work: Work<O>,
     ) -> Result<(), (AskRefusal, Work<O>)> {
-        let inner = self.inner.lock();
-        if inner.is_run_by(asker) {
-            drop(inner);
+        if self.is_run_by(asker) {
             return Err((AskRefusal::OwnTurn, work));
         }
-        let submitted = self.submit_locked(inner, work);
+        let submitted = self.submit(work);
         submitted.map_err(|(reason, work)| (AskRefusal::Fifo(reason), work))
     }
 
     /// Steps 4 to 6 of EX-95, and waking outside of the span.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as above")]
-    fn append(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<O>>, work: Work<O>) {
+    fn append(self: &Arc<Self>, mut inner: Locked<'_, O>, work: Work<O>) {
         inner.ledger.accept(work.payload_bytes);
+        if let (front, Some(driven)) = inner.both()
+            && front.is_plain()
+        {
+            driven.put_first(Entry::Work(work));
+            let worker = driven.worker;
+            if front.ext.is_some() {
+                // Its driver has more to look at than its own hand.
+                front.run = Run::Running;
+            }
+            let noted = front.ext.is_some();
+            let Some(key) = inner.take() else { return };
+            if noted {
+                inner.note();
+            }
+            drop(inner);
+            self.enter_gate(key.hold(Arc::clone(self)), worker);
+            return;
+        }
         inner.app.push_back(Entry::Work(work));
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
     }
 
     /// A transfer: only accounted (EX-98), so it does not stand in line with those that wait for room.
     pub(crate) fn transfer(self: &Arc<Self>, work: Work<O>) -> Result<(), (Refusal, Work<O>)> {
-        let inner = self.inner.lock();
+        let inner = self.lock();
         if !matches!(inner.admission, Admission::Open | Admission::Queueing) {
             return self.submit_slowly(inner, work);
         }
@@ -534,7 +557,7 @@ impl<O: Owner> Core<O> {
     #[inline(never)]
     fn submit_slowly(
         self: &Arc<Self>,
-        mut inner: MutexGuard<'_, Inner<O>>,
+        mut inner: Locked<'_, O>,
         mut work: Work<O>,
     ) -> Result<(), (Refusal, Work<O>)> {
         let refusal = match inner.admission {
@@ -588,7 +611,7 @@ impl<O: Owner> Core<O> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
         let charge = work.payload_bytes.saturating_add(fixed);
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let refusal = match inner.admission {
             Admission::Open | Admission::Queueing | Admission::ConnectionClosing => None,
             Admission::Held if line == Line::Backlog => None,
@@ -621,7 +644,7 @@ impl<O: Owner> Core<O> {
         ext.lifecycle_ledger.accept(work.payload_bytes);
         ext.lifecycle.push_back(Entry::Work(work));
         self.signal(ATTENTION);
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
         Ok(())
@@ -629,7 +652,7 @@ impl<O: Owner> Core<O> {
 
     /// An active barrier (EX-71). A transfer: it is counted with the lifecycle FIFO.
     pub(crate) fn activate_barrier(self: &Arc<Self>, item: O::Item) -> Result<(), O::Item> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if matches!(
             inner.admission,
             Admission::Closed | Admission::Ended | Admission::Held
@@ -641,7 +664,7 @@ impl<O: Owner> Core<O> {
         ext.lifecycle_ledger.accept(0);
         ext.barriers.push_back(item);
         self.signal(ATTENTION);
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
         Ok(())
@@ -650,7 +673,7 @@ impl<O: Owner> Core<O> {
     /// The barrier's turn is over. The application FIFO opens again unless somebody holds the barrier.
     pub(crate) fn end_barrier(self: &Arc<Self>) {
         let mut after = After::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ext = inner.ext();
         ext.lifecycle_ledger.end(0);
         ext.barrier = if ext.barrier_holds > 0 {
@@ -658,49 +681,43 @@ impl<O: Owner> Core<O> {
         } else {
             BarrierRun::None
         };
-        after.schedule = inner.make_ready_if_any();
+        after.schedule = self.make_ready_if_any(&mut inner);
         inner.check_quiet(&mut after);
         drop(inner);
         after.run(self);
     }
 
     pub(crate) fn hold_barrier(&self) {
-        self.inner.lock().ext().barrier_holds += 1;
+        self.lock().ext().barrier_holds += 1;
     }
 
     /// The last hold ends the barrier, if its turn is over.
     pub(crate) fn let_barrier_go(self: &Arc<Self>) {
         let mut after = After::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ext = inner.ext();
         ext.barrier_holds = ext.barrier_holds.saturating_sub(1);
         if ext.barrier_holds == 0 && ext.barrier == BarrierRun::Held {
             ext.barrier = BarrierRun::None;
-            after.schedule = inner.make_ready_if_any();
+            after.schedule = self.make_ready_if_any(&mut inner);
             inner.check_quiet(&mut after);
         }
         drop(inner);
         after.run(self);
     }
 
-    /// Enters what became runnable: the gate into the ready set, or a ticket into the gate's FIFO.
-    #[inline]
-    pub(crate) fn enter(self: &Arc<Self>, schedule: Schedule) {
-        match schedule {
-            Schedule::No => {}
-            Schedule::Ready(worker) => {
-                let job: Arc<dyn Runnable> = Arc::<Self>::clone(self);
-                self.shared().ready.push(usize::from(worker), job);
-            }
-            Schedule::Ticket => self.offer_ticket(),
-        }
+    /// EX-154: whether the turn that runs here is the one that polls, so that waiting for this lane would never end.
+    pub(crate) fn is_run_by(&self, polled: Polled) -> bool {
+        polled != Polled::BY_NOBODY && self.polled.load(Ordering::Relaxed) == polled.0
+    }
+
+    /// EX-38: what a turn waits for without its gate may well be behind it.
+    pub(crate) fn set_polled(&self, polled: Polled) {
+        self.polled.store(polled.0, Ordering::Relaxed);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(
-            self.inner.lock().admission,
-            Admission::Closed | Admission::Ended
-        )
+        matches!(self.lock().admission, Admission::Closed | Admission::Ended)
     }
 }
 
@@ -728,7 +745,7 @@ impl<O: Owner> Drop for Core<O> {
 
 impl<O: Owner> fmt::Debug for Core<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         self.settle(&mut inner);
         f.debug_struct("Lane")
             .field("id", &self.id)

@@ -6,15 +6,16 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
-use crate::carrier::{AnyCarrier, Carrier, Exit, Mode, Seat};
-use crate::core::{Admission, Core};
+use crate::carrier::{Carrier, Exit, Mode, Seat};
+use crate::core::{Admission, Core, Run};
 use crate::desk::Desk;
+use crate::driven::Hold;
 use crate::engine::Shared;
-use crate::entries::Entries;
+use crate::hand::Hand;
 use crate::host::{AnyLane, GateTurn, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{QueuedTick, Work};
-use crate::ready::Runnable;
+use crate::ready::{Doings, Runnable};
 use crate::serve::{Owed, serve};
 use crate::signal::RelocationReady;
 use crate::sync::Mutex;
@@ -22,18 +23,13 @@ use crate::turn::{Turn, TurnKind};
 use crate::worker::Worker;
 
 /// A gate, or a ticket at one, for a carrier to begin with.
-pub(crate) struct Load<O: Owner> {
-    pub(crate) core: Arc<Core<O>>,
-    pub(crate) duty: Duty,
-}
-
-pub(crate) enum Duty {
+pub(crate) enum Load<O: Owner> {
     /// The lane's own gate, taken from the ready set.
-    Slice,
+    Slice(Hold<O>),
     /// The lane's own gate, kept while a ticket or a resumed turn ran in it.
-    Continue,
+    Continue(Arc<Core<O>>),
     /// One item, in a turn of another lane's gate (EX-23).
-    Ticket(GateTurn),
+    Ticket(Arc<Core<O>>, GateTurn),
 }
 
 /// What a turn is made for.
@@ -42,14 +38,6 @@ pub(crate) enum Pick<O: Owner> {
     Tick(Box<QueuedTick>),
     /// What came of a marked boundary; whoever waits for the end of the turn.
     Ready(RelocationReady, Option<oneshot::Sender<()>>),
-}
-
-/// How the lane's state says to begin.
-pub(crate) enum Begin {
-    Go,
-    /// A parked turn woke up.
-    Poll(Box<dyn AnyCarrier>),
-    Nothing,
 }
 
 pub(crate) fn new_carrier<O: Owner>(shared: &Arc<Shared>) -> Carrier<Load<O>> {
@@ -61,7 +49,7 @@ pub(crate) fn new_carrier<O: Owner>(shared: &Arc<Shared>) -> Carrier<Load<O>> {
 
 async fn carry<O: Owner>(shared: Arc<Shared>, seat: Arc<Seat>, inbox: Arc<Mutex<Option<Load<O>>>>) {
     let mut desk = Desk::new();
-    let mut hand = Entries::new();
+    let mut hand = Hand::new();
     loop {
         // A gate comes from the worker, or the body helps itself: a run of gates of one type costs no
         // hand-over at all.
@@ -108,20 +96,14 @@ fn next_gate<O: Owner>(desk: &mut Desk, shared: &Arc<Shared>, seat: &Seat) -> Op
         seat.set_mode(Mode::Empty);
         return None;
     };
-    let any: &dyn std::any::Any = &*job;
-    if !any.is::<Core<O>>() {
-        seat.count_items(desk.take_handled());
-        seat.leave(Exit::Run(job));
-        seat.set_mode(Mode::Exit);
-        return None;
-    }
-    let job: Arc<dyn std::any::Any + Send + Sync> = job;
-    match job.downcast::<Core<O>>() {
-        Ok(core) => Some(Load {
-            core,
-            duty: Duty::Slice,
-        }),
-        Err(_) => None,
+    match job.into_gate::<O>() {
+        Ok(held) => Some(Load::Slice(held)),
+        Err(other) => {
+            seat.count_items(desk.take_handled());
+            seat.leave(Exit::Run(other));
+            seat.set_mode(Mode::Exit);
+            None
+        }
     }
 }
 
@@ -140,13 +122,21 @@ pub(crate) async fn pause(desk: &mut Desk, seat: &Seat) {
     seat.set_mode(Mode::Waiting);
 }
 
-async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Entries<O>, seat: &Arc<Seat>, load: Load<O>) {
-    let core = load.core;
+async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Hand<O>, seat: &Arc<Seat>, load: Load<O>) {
+    let mut slot = None;
+    let (core, key, ticket) = match load {
+        Load::Slice(held) => {
+            let (core, key) = held.open(&mut slot);
+            (core, Some(key), None)
+        }
+        Load::Continue(core) => (&*slot.insert(core), None, None),
+        Load::Ticket(core, ticket) => (&*slot.insert(core), None, Some(ticket)),
+    };
     let mut turn = Turn {
-        core: &core,
+        core,
         seat,
-        owner: None,
-        batch: hand,
+        key,
+        hand,
         number: 0,
         kind: TurnKind::Application,
         gate: None,
@@ -158,28 +148,20 @@ async fn drive<O: Owner>(desk: &mut Desk, hand: &mut Entries<O>, seat: &Arc<Seat
         ticket: None,
     };
     seat.set_mode(Mode::Waiting);
-    let lost = Lost(Some(&core));
-    match load.duty {
-        Duty::Ticket(GateTurn { gate, fence, fifo }) => {
-            if core.begin_ticket(&mut turn, &gate, fence) {
-                serve(desk, &mut turn).await;
-                core.end_ticket(&mut turn, fifo);
-            } else {
-                // Its lane ended meanwhile; the place in the gate's FIFO was charged all the same.
-                gate.ticket_ended(fifo);
-            }
-            let gate = turn.gate.take().unwrap_or(gate);
-            seat.leave(Exit::Continue(gate));
-            seat.set_mode(Mode::Exit);
+    let lost = Lost(Some(core));
+    if let Some(GateTurn { gate, fence, fifo }) = ticket {
+        if turn.begin_ticket(&gate, fence) {
+            serve(desk, &mut turn).await;
+            core.end_ticket(&mut turn, fifo);
+        } else {
+            // Its lane ended meanwhile; the place in the gate's FIFO was charged all the same.
+            gate.ticket_ended(fifo);
         }
-        duty => match core.begin(&mut turn, desk, matches!(duty, Duty::Continue)) {
-            Begin::Go => serve(desk, &mut turn).await,
-            Begin::Poll(carrier) => {
-                seat.leave(Exit::Poll(carrier));
-                seat.set_mode(Mode::Exit);
-            }
-            Begin::Nothing => {}
-        },
+        let gate = turn.gate.take().unwrap_or(gate);
+        seat.leave(Exit::Continue(gate));
+        seat.set_mode(Mode::Exit);
+    } else if turn.begin(desk) {
+        serve(desk, &mut turn).await;
     }
     lost.not();
 }
@@ -203,41 +185,60 @@ impl<O: Owner> Drop for Lost<'_, O> {
 }
 
 impl<O: Owner> Runnable for Core<O> {
+    /// A parked turn woke up.
     fn run(self: Arc<Self>, worker: &mut Worker) {
-        let carrier = worker.take_carrier::<O>();
-        carrier.load(Load {
-            core: self,
-            duty: Duty::Slice,
-        });
-        worker.poll_carrier(carrier);
+        let parked = {
+            let mut inner = self.lock();
+            // Otherwise the lane ended meanwhile.
+            if inner.run == Run::Parked {
+                inner.run = Run::Running;
+                inner.ext.as_mut().and_then(|ext| ext.parked.take())
+            } else {
+                None
+            }
+        };
+        if let Some(carrier) = parked {
+            worker.poll_carrier(carrier);
+        }
     }
 }
 
 impl<O: Owner> Core<O> {
+    pub(crate) const DOINGS: &'static Doings = &Doings {
+        run: |held, worker| {
+            if let Ok(held) = held.downcast::<Self>() {
+                Self::load(Load::Slice(held), worker);
+            }
+        },
+        lost: |held| {
+            if let Ok(held) = held.downcast::<Self>() {
+                let core = Arc::clone(held.owner());
+                drop(held.release(&mut core.lock()));
+                core.lost();
+            }
+        },
+    };
+
+    fn load(load: Load<O>, worker: &mut Worker) {
+        let carrier = worker.take_carrier::<O>();
+        carrier.load(load);
+        worker.poll_carrier(carrier);
+    }
+
     /// Goes on with a gate that was kept.
     pub(crate) fn go_on(self: Arc<Self>, worker: &mut Worker) {
-        let carrier = worker.take_carrier::<O>();
-        carrier.load(Load {
-            core: self,
-            duty: Duty::Continue,
-        });
-        worker.poll_carrier(carrier);
+        Self::load(Load::Continue(self), worker);
     }
 }
 
 impl<O: Owner> TicketHolder for Core<O> {
     fn run_ticket(self: Arc<Self>, turn: GateTurn, worker: &mut Worker) {
-        let carrier = worker.take_carrier::<O>();
-        carrier.load(Load {
-            core: self,
-            duty: Duty::Ticket(turn),
-        });
-        worker.poll_carrier(carrier);
+        Self::load(Load::Ticket(self, turn), worker);
     }
 
     fn gate_ended(self: Arc<Self>) {
         // A member that moves with its Spot is in the hands of the move.
-        if self.inner.lock().admission != Admission::Held {
+        if self.lock().admission != Admission::Held {
             self.abort();
         }
     }

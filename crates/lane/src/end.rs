@@ -17,7 +17,7 @@ impl<O: Owner> AnyLane for Core<O> {
     fn close(&self) -> Result<(), Refusal> {
         let mut after = After::<O>::default();
         let reason = self.end_reason();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Held {
             return Err(Refusal::Sealed);
         }
@@ -40,7 +40,7 @@ impl<O: Owner> AnyLane for Core<O> {
     }
 
     fn quiet(self: Arc<Self>) -> Option<oneshot::Receiver<()>> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.is_quiet() {
             return None;
         }
@@ -52,7 +52,7 @@ impl<O: Owner> AnyLane for Core<O> {
     fn abort(self: Arc<Self>) {
         let mut after = After::default();
         let reason = self.end_reason();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.end_waiters(&reason, &mut after);
         inner.admission = Admission::Ended;
         let requester = inner.withdraw_seal();
@@ -70,7 +70,9 @@ impl<O: Owner> AnyLane for Core<O> {
             .push(Junk::Entries(std::mem::take(&mut inner.app)));
         if inner.run != Run::Running || inner.bound == Bound::Shared {
             inner.run = Run::Stopped;
-            after.junk.extend(inner.owner.take().map(Junk::Owner));
+            let key = inner.take();
+            let held = key.map(|key| key.hold(Arc::clone(&self)));
+            after.junk.extend(held.map(Junk::Driven));
             if let Some(mut ext) = inner.ext.take() {
                 after.quiet.append(&mut ext.quiet);
                 after.junk.push(Junk::Ext(ext));
@@ -79,10 +81,10 @@ impl<O: Owner> AnyLane for Core<O> {
             // A turn on a worker is stopped by its driver at the boundary, with what it has in hand.
             after
                 .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle).into()));
+                .push(Junk::Entries(std::mem::take(&mut ext.lifecycle)));
             after
                 .junk
-                .push(Junk::Entries(std::mem::take(&mut ext.hold).into()));
+                .push(Junk::Entries(std::mem::take(&mut ext.hold)));
         }
         self.signal(ATTENTION);
         drop(inner);
@@ -95,7 +97,7 @@ impl<O: Owner> Core<O> {
     /// The turn that held the gate is gone with its carrier.
     pub(crate) fn lost(self: &Arc<Self>) {
         {
-            let mut inner = self.inner.lock();
+            let mut inner = self.lock();
             inner.run = Run::Stopped;
         }
         Arc::clone(self).abort();

@@ -72,15 +72,22 @@ impl Shared {
 
     /// Drops a value of the application; a panic in its drop is caught and counted.
     pub(crate) fn guard_drop<T>(&self, value: T) {
-        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
-        if dropped.is_err() {
+        self.guard(|| drop(value));
+    }
+
+    /// Does what may drop values of the application.
+    pub(crate) fn guard(&self, act: impl FnOnce()) {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        if done.is_err() {
             self.stats.panicked();
         }
     }
 
     pub(crate) fn stop(&self) {
         self.phase.store(STOPPED, Ordering::SeqCst);
-        drop(self.ready.close());
+        for job in self.ready.close() {
+            self.guard(|| job.lost());
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::carrier::AnyCarrier;
-use crate::core::{Admission, Core, Run};
+use crate::core::{Admission, Bound, Core, Run, Schedule};
+use crate::driven::{Hold, Locked};
 use crate::error::Fifo;
 use crate::host::{GateHost, TicketHolder};
 use crate::owner::Owner;
 use crate::queue::{Entry, Ticket};
-use crate::ready::Runnable;
+use crate::ready::{Job, Runnable};
 use crate::worker::Worker;
 
 /// A suspended turn as the ready set sees it: its operation woke and wants to be polled. That needs no
@@ -29,6 +30,55 @@ impl Runnable for SuspendedTurn {
     }
 }
 
+impl<O: Owner> Core<O> {
+    /// Idle with runnable work becomes ready; the caller enters it after leaving the lock (EX-72).
+    #[inline]
+    pub(crate) fn make_ready(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
+        if inner.run != Run::Idle {
+            return Schedule::No;
+        }
+        if inner.bound == Bound::Shared {
+            inner.run = Run::Ready;
+            return Schedule::Ticket;
+        }
+        match inner.take() {
+            Some(key) => {
+                inner.run = Run::Running;
+                inner.note();
+                let mut held = key.hold(Arc::clone(self));
+                let worker = held.inside().worker;
+                Schedule::Ready(held, worker)
+            }
+            None => Schedule::No,
+        }
+    }
+
+    /// As [`Core::make_ready`], when there is something that may run.
+    pub(crate) fn make_ready_if_any(self: &Arc<Self>, inner: &mut Locked<'_, O>) -> Schedule<O> {
+        if inner.has_ready(false) {
+            self.make_ready(inner)
+        } else {
+            Schedule::No
+        }
+    }
+
+    /// Enters what became runnable: the gate into the ready set, or a ticket into the gate's FIFO.
+    #[inline]
+    pub(crate) fn enter(self: &Arc<Self>, schedule: Schedule<O>) {
+        match schedule {
+            Schedule::No => {}
+            Schedule::Ready(held, worker) => self.enter_gate(held, worker),
+            Schedule::Ticket => self.offer_ticket(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enter_gate(&self, held: Hold<O>, worker: u8) {
+        let ready = &self.shared().ready;
+        ready.push(usize::from(worker), Job::gate(held));
+    }
+}
+
 // EX-14: a member under `SpotWide` has its own queue and no gate; both halves are needed.
 impl<O: Owner> GateHost for Core<O> {
     fn gate_id(&self) -> u64 {
@@ -43,7 +93,7 @@ impl<O: Owner> GateHost for Core<O> {
         let wakeup = Arc::clone(carrier.wakeup());
         // EX-100: whoever waits for room does not wait for this handler as well.
         self.serve();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Ended {
             inner.run = Run::Stopped;
             drop(inner);
@@ -57,14 +107,14 @@ impl<O: Owner> GateHost for Core<O> {
     }
 
     fn note_suspended(&self) {
-        if let Some(spot) = self.inner.lock().spot() {
+        if let Some(spot) = self.lock().spot() {
             spot.suspended_len += 1;
         }
     }
 
     fn store_suspended(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>, worker: &Worker) {
         let wakeup = Arc::clone(carrier.wakeup());
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ended = inner.admission == Admission::Ended;
         match inner.spot() {
             Some(spot) if !ended => {
@@ -86,11 +136,11 @@ impl<O: Owner> GateHost for Core<O> {
     }
 
     fn take_suspended(&self, fence: u64) -> Option<Box<dyn AnyCarrier>> {
-        self.inner.lock().spot()?.suspended.remove(&fence)
+        self.lock().spot()?.suspended.remove(&fence)
     }
 
     fn decided(self: Arc<Self>, fence: u64, carrier: Box<dyn AnyCarrier>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let ended = inner.admission == Admission::Ended;
         match inner.spot() {
             Some(spot) if !ended => {
@@ -105,14 +155,14 @@ impl<O: Owner> GateHost for Core<O> {
         // EX-43: no count, no bytes, no permit, never refused. A requested seal waits for suspended
         // turns (EX-202), so the record cannot meet a sealed lane.
         inner.app.push_back(Entry::Resume(fence));
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
     }
 
     fn push_ticket(self: Arc<Self>, fifo: Fifo, ticket: Arc<dyn TicketHolder>) {
         // EX-23: one item and the fixed cost; a transfer, never refused for capacity (EX-98).
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Ended {
             drop(inner);
             ticket.gate_ended();
@@ -130,7 +180,7 @@ impl<O: Owner> GateHost for Core<O> {
                 .app
                 .push_back(Entry::Ticket(Ticket::new(ticket, fifo)));
         }
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
     }

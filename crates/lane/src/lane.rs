@@ -290,7 +290,7 @@ impl<O: Owner> Lane<O> {
     /// As [`Lane::ask`].
     pub async fn ask_lifecycle(&self, item: O::Item) -> Result<O::Reply, AskError> {
         let (reply, mut answer, asker) = reply::slot_here().await;
-        if self.core.inner.lock().is_run_by(asker) {
+        if self.core.is_run_by(asker) {
             return Err(self.own_turn());
         }
         let work = Work {
@@ -338,7 +338,7 @@ impl<O: Owner> Lane<O> {
     pub async fn runs_caller(&self) -> bool {
         poll_fn(|cx| {
             let polled = Polled::by(cx.waker());
-            Poll::Ready(self.core.inner.lock().is_run_by(polled))
+            Poll::Ready(self.core.is_run_by(polled))
         })
         .await
     }
@@ -391,7 +391,7 @@ impl<O: Owner> Lane<O> {
 
     /// How many application items were accepted and have not ended, and their charge in bytes.
     pub fn application_usage(&self) -> Usage {
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         self.core.settle(&mut inner);
         let fixed = self.core.kind.limits.fixed_work_byte_cost;
         Usage {
@@ -403,7 +403,7 @@ impl<O: Owner> Lane<O> {
 
     /// As [`Lane::application_usage`] for the lifecycle FIFO.
     pub fn lifecycle_usage(&self) -> Usage {
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         let fixed = self.core.kind.limits.fixed_work_byte_cost;
         let ledger = &inner.ext().lifecycle_ledger;
         Usage {

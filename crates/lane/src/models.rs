@@ -457,9 +457,10 @@ fn a_restore_meets_arrivals() {
         }
         world.work(0, 2);
         drop(submitter.join());
-        let mut inner = world.lane.core.inner.lock();
-        if let Some(owner) = inner.owner.take() {
-            assert_eq!(owner.seen, [0, 1]);
+        let mut inner = world.lane.core.lock();
+        if let (_, Some(driven)) = inner.both() {
+            let owner = driven.owner.as_ref();
+            assert!(owner.is_some_and(|owner| owner.seen == [0, 1]));
         }
     });
 }
@@ -537,9 +538,10 @@ fn offers_that_meet_the_opening_keep_their_order() {
         assert!(block_on(activation.run(make, never(), never())).is_ok());
         drop(sender.join());
         world.work(0, 2);
-        let mut inner = world.lane.core.inner.lock();
-        if let Some(owner) = inner.owner.take() {
-            assert_eq!(owner.seen, [1, 2]);
+        let mut inner = world.lane.core.lock();
+        if let (_, Some(driven)) = inner.both() {
+            let owner = driven.owner.as_ref();
+            assert!(owner.is_some_and(|owner| owner.seen == [1, 2]));
         }
     });
 }
@@ -621,7 +623,7 @@ fn a_dropped_wait_meets_its_room() {
         });
         world.work(0, 1);
         drop(waiter.join());
-        let inner = world.lane.core.inner.lock();
+        let inner = world.lane.core.lock();
         assert!(inner.ext.as_ref().is_none_or(|ext| ext.waiters.is_empty()));
     });
 }

@@ -10,8 +10,7 @@ use crate::turn::Turn;
 
 /// The state of one execution object and the handlers that run on it, one turn at a time.
 ///
-/// The value of the owner lives in its lane and is lent to the running turn. Its size is moved twice a
-/// slice; an owner of more than a few hundred bytes is better kept as a `Box`.
+/// The value of the owner lives in its lane and is lent to the running turn; it stays where it is.
 pub trait Owner: Sized + Send + 'static {
     /// Which lane policy the object runs under (EX-171).
     type Policy: LanePolicy;

@@ -86,9 +86,10 @@ pub(crate) struct QueuedTick {
 /// the ended part is published by the driver in atomics beside the lock and only read when the FIFO
 /// looks full, so an item costs the driver no lock.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Ledger {
-    pub(crate) accepted: u64,
     pub(crate) bytes_in: u64,
+    pub(crate) accepted: u64,
     pub(crate) ended: u64,
     pub(crate) bytes_out: u64,
 }

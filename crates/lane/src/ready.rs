@@ -26,20 +26,76 @@
 //! the others, and a task that let others run until that thread comes to rest. See [`ReadySet::nudge`]
 //! and [`Stranded`].
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use spotlane_gate::AnyHeld;
+
+use crate::core::Core;
+use crate::driven::Hold;
 use crate::here::{self, Stranded};
+use crate::owner::Owner;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::worker::Worker;
 
-/// Something a worker can run: a gate with runnable work, or a suspended turn whose operation woke.
-pub(crate) trait Runnable: Any + Send + Sync {
+/// A turn that a worker can go on with: a parked one that woke, or a suspended one whose operation woke.
+pub(crate) trait Runnable: Send + Sync {
     /// Runs until there is nothing left to do here, or until others should have their turn.
     fn run(self: Arc<Self>, worker: &mut Worker);
+}
+
+/// What a gate in the ready set can do without its type being known.
+pub(crate) struct Doings {
+    /// As [`Runnable::run`].
+    pub(crate) run: fn(AnyHeld, &mut Worker),
+    /// Nobody will run it: the ready set has been closed.
+    pub(crate) lost: fn(AnyHeld),
+}
+
+/// What stands in the ready set: a gate that was taken, or a turn that waited and goes on. Whoever takes it out runs it or
+/// says that it is [`Job::lost`].
+#[must_use]
+pub(crate) enum Job {
+    Gate(AnyHeld, &'static Doings),
+    Turn(Arc<dyn Runnable>),
+}
+
+impl Job {
+    /// A free gate that was taken: whoever takes it out of the set holds it.
+    #[inline]
+    pub(crate) fn gate<O: Owner>(held: Hold<O>) -> Self {
+        Self::Gate(held.into_any(), Core::<O>::DOINGS)
+    }
+
+    /// A turn that waited: parked with its gate, or suspended without it.
+    pub(crate) fn turn(turn: Arc<dyn Runnable>) -> Self {
+        Self::Turn(turn)
+    }
+
+    pub(crate) fn run(self, worker: &mut Worker) {
+        match self {
+            Self::Gate(held, doings) => (doings.run)(held, worker),
+            Self::Turn(turn) => turn.run(worker),
+        }
+    }
+
+    /// Nobody will run it: its lane ends.
+    pub(crate) fn lost(self) {
+        if let Self::Gate(held, doings) = self {
+            (doings.lost)(held);
+        }
+    }
+
+    /// The gate, if it is one and its lane is of this type; otherwise all of it comes back.
+    #[inline]
+    pub(crate) fn into_gate<O: Owner>(self) -> Result<Hold<O>, Self> {
+        match self {
+            Self::Gate(held, doings) => held.downcast().map_err(|held| Self::Gate(held, doings)),
+            Self::Turn(_) => Err(self),
+        }
+    }
 }
 
 /// More workers than bits in the word of help would need a second one; no host of ours has so many.
@@ -79,7 +135,7 @@ struct Queue {
 }
 
 struct Local {
-    jobs: VecDeque<Arc<dyn Runnable>>,
+    jobs: VecDeque<Job>,
     attention: Attention,
 }
 
@@ -107,7 +163,7 @@ impl ReadySet {
 
     /// Enters a gate. The caller has made sure that it is not in the set already and holds no lock.
     #[inline]
-    pub(crate) fn push(&self, worker: usize, job: Arc<dyn Runnable>) {
+    pub(crate) fn push(&self, worker: usize, job: Job) {
         let at = here::worker(self.address()).unwrap_or(worker);
         let at = if at < self.queues.len() {
             at
@@ -137,7 +193,7 @@ impl ReadySet {
             Attention::Closed => {
                 // Left here, the gate and its engine would keep each other alive.
                 drop(local);
-                drop(job);
+                job.lost();
             }
         }
     }
@@ -229,14 +285,14 @@ impl ReadySet {
     }
 
     /// As [`ReadySet::go_on`], with more gates for its queue.
-    fn go_on_with(&self, worker: usize, more: &mut VecDeque<Arc<dyn Runnable>>) {
+    fn go_on_with(&self, worker: usize, more: &mut VecDeque<Job>) {
         let Some(own) = self.queues.get(worker) else {
             return;
         };
         let mut local = own.local.lock();
         if local.attention == Attention::Closed {
             drop(local);
-            more.clear();
+            more.drain(..).for_each(Job::lost);
             return;
         }
         local.jobs.append(more);
@@ -271,7 +327,7 @@ impl ReadySet {
     /// The gate that entered first among those of this worker. Without any the worker counts as
     /// sleeping from here on.
     #[inline]
-    pub(crate) fn pop(&self, worker: usize) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn pop(&self, worker: usize) -> Option<Job> {
         let own = self.queues.get(worker)?;
         let mut local = own.local.lock();
         if let Some(job) = local.jobs.pop_front() {
@@ -316,11 +372,7 @@ impl ReadySet {
     /// that are both short of work meet once in a while and not for every gate. One is returned, the
     /// rest enters the own queue by way of `spare`, which is empty before and afterwards.
     #[cold]
-    pub(crate) fn help_others(
-        &self,
-        worker: usize,
-        spare: &mut VecDeque<Arc<dyn Runnable>>,
-    ) -> Option<Arc<dyn Runnable>> {
+    pub(crate) fn help_others(&self, worker: usize, spare: &mut VecDeque<Job>) -> Option<Job> {
         let asked = self.help.load(Ordering::SeqCst);
         for (at, other) in self.others(worker) {
             if asked & (1 << at) == 0 {
@@ -358,7 +410,8 @@ impl ReadySet {
     }
 
     /// Takes out everything, takes nothing in any more, and wakes everybody, for the end of the engine.
-    pub(crate) fn close(&self) -> Vec<Arc<dyn Runnable>> {
+    #[must_use]
+    pub(crate) fn close(&self) -> Vec<Job> {
         let mut all = Vec::new();
         for queue in &self.queues {
             let mut local = queue.local.lock();

@@ -8,6 +8,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::core::{ATTENTION, Admission, After, Bound, Core, Run};
+use crate::driven::Hold;
 use crate::error::{AskError, Fifo};
 use crate::host::AnyLane;
 use crate::jobs::JobPermit;
@@ -75,7 +76,7 @@ where
 {
     let mut after = After::default();
     let (sender, receiver) = oneshot::channel();
-    let mut inner = core.inner.lock();
+    let mut inner = core.lock();
     match inner.admission {
         Admission::Open | Admission::Queueing => {}
         Admission::Held => return Err(SealError::AlreadyMoving),
@@ -109,7 +110,7 @@ impl<O: Owner<Policy = Spot>> Drop for Request<O> {
         if self.granted {
             return;
         }
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         let requester = inner.withdraw_seal();
         let sealed = matches!(inner.policy.seal, Seal::Sealed);
         drop(inner);
@@ -283,20 +284,25 @@ fn saved<O: Owner>(fifo: Fifo, entry: Entry<O>) -> Option<Saved<O>> {
 struct Fixed<O: Owner> {
     core: Arc<Core<O>>,
     queues: Option<Queues<O>>,
-    owner: Option<O>,
+    key: Option<Hold<O>>,
 }
 
 impl<O: Owner> Fixed<O> {
     /// Takes queues and state out of a lane that takes no turns any more.
     fn take(core: Arc<Core<O>>) -> Self {
         let mut queues = take_queues(&core);
-        let owner = core.inner.lock().owner.take();
+        let key = core.lock().take();
+        let key = key.map(|key| key.hold(Arc::clone(&core)));
         drop(queues.release_permits());
         Self {
             core,
             queues: Some(queues),
-            owner,
+            key,
         }
+    }
+
+    fn state(&mut self) -> Option<&mut O> {
+        self.key.as_mut()?.inside().owner.as_mut()
     }
 
     fn captured(&self) -> impl Iterator<Item = Captured<'_, O>> {
@@ -306,18 +312,18 @@ impl<O: Owner> Fixed<O> {
     fn give_back(&mut self, permit: Option<JobPermit>) {
         if let Some(mut queues) = self.queues.take() {
             let permit = queues.permit.take().or(permit);
-            reopen(&self.core, Some((queues, self.owner.take())), permit);
+            reopen(&self.core, Some((queues, self.key.take())), permit);
         }
     }
 
     fn into_handoff(mut self) -> Handoff<O> {
-        if let Some(spot) = self.core.inner.lock().spot() {
+        if let Some(spot) = self.core.lock().spot() {
             spot.seal = Seal::Moved;
         }
         Handoff {
             core: Arc::clone(&self.core),
             queues: self.queues.take(),
-            owner: self.owner.take(),
+            key: self.key.take(),
         }
     }
 }
@@ -337,7 +343,7 @@ pub struct SealGuard<O: Owner<Policy = Spot>>(Fixed<O>);
 impl<O: Owner<Policy = Spot>> SealGuard<O> {
     /// The state of the Spot, for its capture. `None` when the host was stopped meanwhile.
     pub fn state(&mut self) -> Option<&mut O> {
-        self.0.owner.as_mut()
+        self.0.state()
     }
 
     /// What was accepted and has not started, in order: lifecycle first, then application work. Fixed
@@ -349,7 +355,7 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
     /// Whether S0 was taken at a boundary that the application marked: the target, or the source if it is given back, owes the
     /// Spot one completion (EX-203, RL-207). A Spot that is given back gets it here.
     pub fn is_marked(&self) -> bool {
-        self.0.core.inner.lock().is_marked()
+        self.0.core.lock().is_marked()
     }
 
     /// Covers a member of the `SpotWide` unit with this seal (EX-177): fixes its queue and holds what
@@ -363,7 +369,7 @@ impl<O: Owner<Policy = Spot>> SealGuard<O> {
     {
         let core = Arc::clone(&member.core);
         let mut after = After::default();
-        let mut inner = core.inner.lock();
+        let mut inner = core.lock();
         let bound = inner.bound == Bound::Shared;
         let gate = inner
             .ext
@@ -415,7 +421,7 @@ pub struct CoveredMember<A: Owner<Policy = ActorDelivery>>(Fixed<A>);
 impl<A: Owner<Policy = ActorDelivery>> CoveredMember<A> {
     /// As [`SealGuard::state`].
     pub fn state(&mut self) -> Option<&mut A> {
-        self.0.owner.as_mut()
+        self.0.state()
     }
 
     /// As [`SealGuard::captured`].
@@ -439,7 +445,7 @@ impl<A: Owner<Policy = ActorDelivery>> CoveredMember<A> {
 pub struct Handoff<O: Owner> {
     core: Arc<Core<O>>,
     queues: Option<Queues<O>>,
-    owner: Option<O>,
+    key: Option<Hold<O>>,
 }
 
 impl<O: Owner> Handoff<O> {
@@ -451,7 +457,7 @@ impl<O: Owner> Handoff<O> {
     /// What was held since the last call, in acceptance order: what the source relays (EX-113).
     pub fn take_held(&mut self) -> Vec<Saved<O>> {
         let held = {
-            let mut inner = self.core.inner.lock();
+            let mut inner = self.core.lock();
             inner
                 .ext
                 .as_mut()
@@ -466,12 +472,14 @@ impl<O: Owner> Handoff<O> {
     /// the last moment and the state that was left behind.
     pub fn moved(mut self) -> (Vec<Saved<O>>, Option<O>) {
         let held = self.end();
-        (held, self.owner.take())
+        let key = self.key.as_mut();
+        let owner = key.and_then(|key| key.inside().owner.take());
+        (held, owner)
     }
 
     fn end(&mut self) -> Vec<Saved<O>> {
         let held = {
-            let mut inner = self.core.inner.lock();
+            let mut inner = self.core.lock();
             // The last arrivals and the refusal of later ones meet in one span.
             inner.admission = Admission::Ended;
             inner
@@ -489,11 +497,14 @@ impl<O: Owner> Handoff<O> {
 impl<O: Owner> Drop for Handoff<O> {
     fn drop(&mut self) {
         drop(self.end());
+        if let Some(key) = self.key.take() {
+            self.core.discard(key);
+        }
     }
 }
 
 fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
-    let mut inner = core.inner.lock();
+    let mut inner = core.lock();
     let application = std::mem::take(&mut inner.app);
     let (lifecycle, current) = inner.ext.as_mut().map_or_else(
         || (VecDeque::new(), None),
@@ -502,7 +513,7 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
     drop(inner);
     Queues {
         lifecycle,
-        application: application.into_deque(),
+        application,
         current,
         permit: None,
     }
@@ -513,14 +524,19 @@ fn take_queues<O: Owner>(core: &Core<O>) -> Queues<O> {
 /// `docs/decisions/lane-opening.md` says why it was not chosen. Permits are waited for before, callbacks run after, never inside.
 fn reopen<O: Owner>(
     core: &Arc<Core<O>>,
-    back: Option<(Queues<O>, Option<O>)>,
+    back: Option<(Queues<O>, Option<Hold<O>>)>,
     permit: Option<JobPermit>,
 ) {
     let mut after = After::default();
-    let mut inner = core.inner.lock();
+    let mut inner = core.lock();
     if inner.admission == Admission::Ended {
         drop(inner);
-        drop(back);
+        if let Some((queues, key)) = back {
+            drop(queues);
+            if let Some(key) = key {
+                core.discard(key);
+            }
+        }
         drop(permit);
         return;
     }
@@ -541,12 +557,14 @@ fn reopen<O: Owner>(
             current,
             ..
         },
-        owner,
+        key,
     )) = back
     {
-        inner.owner = owner;
+        if let Some(key) = key {
+            drop(key.release(&mut inner));
+        }
         // Tickets of members that were restored first may stand here already.
-        let mut tickets = std::mem::replace(&mut inner.app, application.into());
+        let mut tickets = std::mem::replace(&mut inner.app, application);
         inner.app.append(&mut tickets);
         let ext = inner.ext();
         lifecycle.append(&mut ext.lifecycle);
@@ -573,7 +591,7 @@ fn reopen<O: Owner>(
     if inner.run == Run::Stopped {
         inner.run = Run::Idle;
     }
-    after.schedule = inner.make_ready_if_any();
+    after.schedule = core.make_ready_if_any(&mut inner);
     inner.check_quiet(&mut after);
     drop(inner);
     after.run(core);
@@ -587,7 +605,7 @@ pub(crate) fn open_staged<O: Owner>(
     permit: Option<JobPermit>,
 ) {
     {
-        let mut inner = core.inner.lock();
+        let mut inner = core.lock();
         // Transfers: counted, never refused (EX-98).
         for entry in &application {
             if let Entry::Work(work) = entry {
@@ -605,7 +623,7 @@ pub(crate) fn open_staged<O: Owner>(
         // Lifecycle callbacks of the opening may still be queued; they stay in front.
         ext.lifecycle.extend(lifecycle);
         // Tickets of members that were opened first may stand here already.
-        let mut tickets = std::mem::replace(&mut inner.app, application.into());
+        let mut tickets = std::mem::replace(&mut inner.app, application);
         inner.app.append(&mut tickets);
     }
     reopen(core, None, permit);

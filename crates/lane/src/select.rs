@@ -4,17 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::carrier::{Exit, Mode, Polled};
-use crate::core::{
-    ATTENTION, Admission, After, Choice, Core, Debt, Inner, Junk, KEEP_CAPACITY, Run, Schedule,
-    WAITING,
-};
+use crate::core::{ATTENTION, Admission, After, Choice, Core, Debt, Inner, Junk, Run, WAITING};
 use crate::desk::Desk;
-use crate::drive::{Begin, Pick};
+use crate::drive::Pick;
+use crate::driven::Locked;
 use crate::host::GateTurn;
 use crate::owner::Owner;
 use crate::queue::{BarrierRun, Entry, Work};
 use crate::signal::{AtBoundary, Mark, RelocationReady, at_boundary};
-use crate::sync::{MutexGuard, Ordering};
+use crate::sync::Ordering;
 use crate::time::Monotonic;
 use crate::turn::{Turn, TurnKind};
 
@@ -32,54 +30,47 @@ impl<O: Owner> Inner<O> {
     }
 }
 
-impl<O: Owner> Core<O> {
-    pub(crate) fn begin(&self, turn: &mut Turn<'_, O>, desk: &mut Desk, kept: bool) -> Begin {
-        let mut junk = None;
-        let mut continued = None;
-        let mut inner = self.inner.lock();
-        match inner.run {
-            Run::Ready if !kept => {}
-            // The gate was never let go: a ticket or a resumed turn ran in between (EX-66).
-            Run::Running if kept => {
-                let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
-                continued = Some(start);
-            }
-            Run::Parked if !kept => {
-                inner.run = Run::Running;
-                inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
-                return match inner.ext.as_mut().and_then(|ext| ext.parked.take()) {
-                    Some(carrier) => Begin::Poll(carrier),
-                    None => Begin::Nothing,
-                };
-            }
-            // An old entry of the ready set: sealed or ended meanwhile.
-            Run::Idle | Run::Stopped | Run::Ready | Run::Running | Run::Parked => {
-                return Begin::Nothing;
-            }
-        }
-        inner.run = Run::Running;
-        inner.polled = turn.seat.polled();
-        inner.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
-        turn.owner = inner.owner.take();
-        turn.number = inner.turns;
-        if turn.owner.is_none() || inner.admission == Admission::Ended {
-            inner.run = Run::Stopped;
-            junk = turn.owner.take();
-        } else if inner.calm() {
-            inner.take_plain(turn.batch);
-        }
-        drop(inner);
-        if turn.owner.is_none() {
-            drop(junk);
-            return Begin::Nothing;
-        }
-        match continued {
-            None => desk.start_slice(self, turn.batch.len()),
-            Some(start) => desk.continue_slice(self, start),
-        }
-        Begin::Go
+impl<O: Owner> Turn<'_, O> {
+    /// Begins with a gate out of the ready set, whose key is here. Whatever else has come up meanwhile has left a signal, so
+    /// nothing has to be asked, and no lock is taken (EX-391). Without a key it goes on with a gate that was never let go: a
+    /// ticket or a resumed turn ran in between (EX-66).
+    #[inline]
+    pub(crate) fn begin(&mut self, desk: &mut Desk) -> bool {
+        let Some(key) = &mut self.key else {
+            return self.go_on(desk);
+        };
+        self.core.set_polled(self.seat.polled());
+        let driven = key.inside();
+        self.number = driven.turns;
+        self.hand.begin(driven.first.take());
+        desk.start_slice(self.core, self.hand.len());
+        true
     }
 
+    fn go_on(&mut self, desk: &mut Desk) -> bool {
+        let core = self.core;
+        let mut inner = core.lock();
+        if inner.run != Run::Running {
+            return false;
+        }
+        let start = inner.ext.as_mut().and_then(|ext| ext.slice_start.take());
+        let Some(mut key) = inner.take() else {
+            return false;
+        };
+        inner.note();
+        if inner.calm() {
+            inner.take_plain(self.hand);
+        }
+        drop(inner);
+        core.set_polled(self.seat.polled());
+        self.number = key.inside().turns;
+        self.key = Some(key);
+        desk.continue_slice(core, start);
+        true
+    }
+}
+
+impl<O: Owner> Core<O> {
     /// The next entry in hand, as long as nothing besides plain work has come up. The whole price of a
     /// turn boundary in a burst; without an entry, ask [`Core::pick`].
     #[inline]
@@ -89,7 +80,7 @@ impl<O: Owner> Core<O> {
         // single item; at the latest when the entries in hand are used up.
         let calm = signals == 0 || (signals == WAITING && desk.served < self.kind.serve_after);
         if calm && !desk.cut {
-            turn.batch.pop_front()
+            turn.hand.pop_front()
         } else {
             None
         }
@@ -109,23 +100,33 @@ impl<O: Owner> Core<O> {
                 desk.served = 0;
                 self.serve();
             }
-            entry = turn.batch.pop_front();
+            entry = turn.hand.pop_front();
             if entry.is_none() {
-                // The entries in hand are used up. With nothing but plain work around there are two ways.
-                let mut inner = self.inner.lock();
+                // The entries in hand are used up. If nobody has come to the lane meanwhile, that is all there is.
+                if self.let_go(turn) {
+                    desk.served = 0;
+                    return None;
+                }
+                // With nothing but plain work around there are two ways.
+                let mut inner = self.lock();
                 if inner.ext.is_none() && inner.calm() {
                     desk.served = 0;
                     if inner.app.is_empty() {
                         inner.burst = 0;
-                        let large = Self::hand_back(&mut inner, turn);
+                        let large = self.hand_back(&mut inner, turn);
                         inner.run = Run::Idle;
                         drop(inner);
                         drop(large);
                         return None;
                     }
-                    inner.take_plain(turn.batch);
+                    inner.take_plain(turn.hand);
+                    if let Some(key) = &turn.key {
+                        // What was left for this driver is in its hand.
+                        inner.run = Run::Idle;
+                        inner.seen(key);
+                    }
                     drop(inner);
-                    entry = turn.batch.pop_front();
+                    entry = turn.hand.pop_front();
                 }
             }
         }
@@ -134,7 +135,7 @@ impl<O: Owner> Core<O> {
             Some(Entry::Tick(tick)) => Some(Pick::Tick(tick)),
             Some(other) => {
                 let start = desk.slice_start(self);
-                let inner = self.inner.lock();
+                let inner = self.lock();
                 self.hand_on(turn, start, inner, other)
             }
             None => {
@@ -144,10 +145,31 @@ impl<O: Owner> Core<O> {
         }
     }
 
+    /// Lets the gate go without the lane's lock, if nobody has taken that since the gate was, and nothing but plain work was
+    /// there then (EX-391).
+    #[inline]
+    fn let_go(&self, turn: &mut Turn<'_, O>) -> bool {
+        let Some(mut key) = turn.key.take() else {
+            return false;
+        };
+        self.set_polled(Polled::BY_NOBODY);
+        let driven = key.inside();
+        driven.turns = turn.number;
+        driven.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
+        match key.try_release() {
+            Ok(()) => true,
+            Err(key) => {
+                self.set_polled(turn.seat.polled());
+                turn.key = Some(key);
+                false
+            }
+        }
+    }
+
     /// Gives room that became free to those who wait for it.
     pub(crate) fn serve(self: &Arc<Self>) {
         let mut after = After::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         self.serve_here(&mut inner, &mut after);
         drop(inner);
         after.run(self);
@@ -164,7 +186,7 @@ impl<O: Owner> Core<O> {
     fn pick_slowly(self: &Arc<Self>, turn: &mut Turn<'_, O>, desk: &mut Desk) -> Option<Pick<O>> {
         let start = desk.slice_start(self);
         let mut after = After::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.ext.is_some() {
             self.serve_here(&mut inner, &mut after);
         }
@@ -178,10 +200,10 @@ impl<O: Owner> Core<O> {
             after.run(self);
             return Some(pick);
         }
-        let in_hand = !turn.batch.is_empty();
+        let in_hand = !turn.hand.is_empty();
         let pick = match inner.choose(in_hand, self.kind.limits.lifecycle_burst_limit) {
             Choice::Nothing => {
-                Self::give_back(&mut inner, turn, &mut after);
+                self.give_back(&mut inner, turn, &mut after);
                 inner.run = Run::Idle;
                 inner.check_quiet(&mut after);
                 None
@@ -203,9 +225,9 @@ impl<O: Owner> Core<O> {
             },
             Choice::Application => {
                 if !in_hand && inner.calm() {
-                    inner.app.move_to(turn.batch);
+                    turn.hand.take_all(&mut inner.app);
                 }
-                let entry = turn.batch.pop_front().or_else(|| inner.app.pop_front());
+                let entry = turn.hand.pop_front().or_else(|| inner.app.pop_front());
                 if let Some(ext) = inner.ext.as_mut()
                     && ext.segment > 0
                 {
@@ -237,7 +259,7 @@ impl<O: Owner> Core<O> {
     fn look_away(&self, inner: &mut Inner<O>, turn: &Turn<'_, O>) {
         // EX-61: while something is counted or owed, what runs out of the hand has to be chosen too.
         let counted = inner.burst != 0 || inner.debt != Debt::None;
-        if (!counted || turn.batch.is_empty())
+        if (!counted || turn.hand.is_empty())
             && inner.calm()
             && self.signals.load(Ordering::Relaxed) & ATTENTION != 0
         {
@@ -248,8 +270,8 @@ impl<O: Owner> Core<O> {
     /// Lets the gate go where something stronger than queued work says so: the end of the lane, a seal,
     /// or the budget.
     fn must_leave(
-        &self,
-        inner: &mut Inner<O>,
+        self: &Arc<Self>,
+        inner: &mut Locked<'_, O>,
         turn: &mut Turn<'_, O>,
         cut: bool,
         after: &mut After<O>,
@@ -257,11 +279,13 @@ impl<O: Owner> Core<O> {
         if inner.admission == Admission::Ended {
             // EX-306: the claim was revoked. What is queued ends without a turn.
             inner.run = Run::Stopped;
-            after.junk.push(Junk::Entries(std::mem::take(turn.batch)));
+            after.junk.push(Junk::Entries(turn.hand.drain()));
             after
                 .junk
                 .push(Junk::Entries(std::mem::take(&mut inner.app)));
-            after.junk.extend(turn.owner.take().map(Junk::Owner));
+            let key = turn.key.take();
+            let held = key.map(|key| key.hold(Arc::clone(self)));
+            after.junk.extend(held.map(Junk::Driven));
             if let Some(mut ext) = inner.ext.take() {
                 after.quiet.append(&mut ext.quiet);
                 after.junk.push(Junk::Ext(ext));
@@ -276,7 +300,7 @@ impl<O: Owner> Core<O> {
             AtBoundary::Seal => {
                 // EX-202, EX-203: the first turn boundary at which nothing runs, is parked or suspended, among those
                 // that are for it.
-                Self::give_back(inner, turn, after);
+                self.give_back(inner, turn, after);
                 inner.take_s0(after);
                 inner.check_quiet(after);
                 return true;
@@ -288,11 +312,11 @@ impl<O: Owner> Core<O> {
             }
             AtBoundary::GoOn => {}
         }
-        if cut && inner.has_ready(!turn.batch.is_empty()) {
+        if cut && inner.has_ready(!turn.hand.is_empty()) {
             // EX-65: to the back of the ready set.
-            Self::give_back(inner, turn, after);
-            inner.run = Run::Ready;
-            after.schedule = Schedule::Ready(inner.worker);
+            self.give_back(inner, turn, after);
+            inner.run = Run::Idle;
+            after.schedule = self.make_ready(inner);
             return true;
         }
         false
@@ -303,15 +327,16 @@ impl<O: Owner> Core<O> {
         self: &Arc<Self>,
         turn: &mut Turn<'_, O>,
         slice_start: Monotonic,
-        mut inner: MutexGuard<'_, Inner<O>>,
+        mut inner: Locked<'_, O>,
         entry: Entry<O>,
     ) -> Option<Pick<O>> {
         let mut after = After::default();
-        Self::give_back(&mut inner, turn, &mut after);
-        inner.turns += 1;
-        let fence = inner.turns;
+        self.give_back(&mut inner, turn, &mut after);
+        let fence = inner.both().1.map_or(0, |driven| {
+            driven.turns += 1;
+            driven.turns
+        });
         inner.ext().slice_start = Some(slice_start);
-        inner.polled = Polled::BY_NOBODY;
         let exit = match entry {
             Entry::Ticket(ticket) => {
                 let (gate, fifo) = (Arc::<Self>::clone(self), ticket.fifo);
@@ -325,7 +350,7 @@ impl<O: Owner> Core<O> {
                     Some(carrier)
                 });
                 carrier.map(|carrier| {
-                    inner.polled = carrier.seat().polled();
+                    self.set_polled(carrier.seat().polled());
                     carrier.seat().set_fence(fence);
                     carrier.seat().set_mode(Mode::Granted);
                     Exit::Poll(carrier)
@@ -346,50 +371,50 @@ impl<O: Owner> Core<O> {
     }
 
     /// The owner and the entries in hand go back under the lock, in front of what came meanwhile.
-    fn give_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>, after: &mut After<O>) {
-        if let Some(buffer) = Self::hand_back(inner, turn) {
-            after.junk.push(Junk::Entries(buffer.into()));
+    fn give_back(&self, inner: &mut Locked<'_, O>, turn: &mut Turn<'_, O>, after: &mut After<O>) {
+        if let Some(buffer) = self.hand_back(inner, turn) {
+            after.junk.push(Junk::Entries(buffer));
         }
     }
 
     /// As [`Core::give_back`]; returns an empty buffer that is to be dropped without the lock.
-    fn hand_back(inner: &mut Inner<O>, turn: &mut Turn<'_, O>) -> Option<VecDeque<Entry<O>>> {
-        inner.owner = turn.owner.take();
-        inner.turns = turn.number;
-        if !turn.batch.is_empty() {
-            turn.batch.append(&mut inner.app);
-            std::mem::swap(turn.batch, &mut inner.app);
-        } else if inner.app.is_empty() && inner.app.capacity() > KEEP_CAPACITY {
-            // Idle lanes keep small buffers only; the large one stays with the worker.
-            if turn.batch.capacity() > KEEP_CAPACITY {
-                return Some(inner.app.take_buffer());
-            }
-            inner.app.swap_buffers(turn.batch);
+    fn hand_back(
+        &self,
+        inner: &mut Locked<'_, O>,
+        turn: &mut Turn<'_, O>,
+    ) -> Option<VecDeque<Entry<O>>> {
+        self.set_polled(Polled::BY_NOBODY);
+        if let Some(mut key) = turn.key.take() {
+            let driven = key.inside();
+            driven.turns = turn.number;
+            driven.worker = u8::try_from(turn.seat.worker()).unwrap_or(0);
+            key.release(inner);
         }
-        None
+        turn.hand.give_back(&mut inner.app)
     }
+}
 
+impl<O: Owner> Turn<'_, O> {
     /// A turn yields: as [`Core::give_back`], with the claim of a member kept.
-    pub(crate) fn return_state(self: &Arc<Self>, turn: &mut Turn<'_, O>) {
+    pub(crate) fn return_state(&mut self) {
+        let core = self.core;
         let mut after = After::default();
-        let mut inner = self.inner.lock();
-        if turn.gate.is_some() {
-            inner.owner = turn.owner.take();
+        let mut inner = core.lock();
+        if self.gate.is_some() {
+            if let Some(key) = self.key.take() {
+                key.release(&mut inner);
+            }
         } else {
-            Self::give_back(&mut inner, turn, &mut after);
+            core.give_back(&mut inner, self, &mut after);
         }
         drop(inner);
-        after.run(self);
-    }
-
-    /// EX-38: what a turn waits for without its gate may well be behind it.
-    pub(crate) fn set_polled(&self, polled: Polled) {
-        self.inner.lock().polled = polled;
+        after.run(core);
     }
 
     /// A resumed turn takes its owner again. Its gate has been given to it.
-    pub(crate) fn borrow_state(&self, turn: &mut Turn<'_, O>) {
-        let mut inner = self.inner.lock();
-        turn.owner = inner.owner.take();
+    pub(crate) fn borrow_state(&mut self) {
+        let mut inner = self.core.lock();
+        self.key = inner.take();
+        inner.note();
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn serve<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
         }
         let message = panic_text(&*panic);
         drop(catch_unwind(AssertUnwindSafe(move || drop(panic))));
-        if turn.owner.is_none() {
+        if turn.key.is_none() {
             regain(seat, turn).await;
         }
         end_badly(turn, AskError::Panicked { message });
@@ -121,7 +121,7 @@ async fn turns<O: Owner>(desk: &mut Desk, turn: &mut Turn<'_, O>) {
         };
         if let Some(item) = take_up(turn, work) {
             let result = O::handle(turn, item).await;
-            if turn.owner.is_none() {
+            if turn.key.is_none() {
                 regain(seat, turn).await;
             }
             match result {
@@ -225,7 +225,7 @@ async fn tick<O: Owner>(turn: &mut Turn<'_, O>, queued: QueuedTick) {
     }
     turn.owed = Owed::Tick(Box::new(end));
     let result = O::on_tick(turn, tick).await;
-    if turn.owner.is_none() {
+    if turn.key.is_none() {
         regain(turn.seat, turn).await;
     }
     if let Err(error) = result {
@@ -244,7 +244,7 @@ async fn relocation_ready<O: Owner>(turn: &mut Turn<'_, O>, outcome: RelocationR
     turn.payload_bytes = 0;
     turn.owed = Owed::Item(Reply::to_nobody());
     let result = O::on_relocation_ready(turn, outcome).await;
-    if turn.owner.is_none() {
+    if turn.key.is_none() {
         regain(turn.seat, turn).await;
     }
     if let Err(error) = result {

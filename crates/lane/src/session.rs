@@ -16,7 +16,7 @@ impl<O: Owner<Policy = Session>> Lane<O> {
     /// and lifecycle work go on. A connection that closes already stays as it is.
     pub fn begin_closing(&self) -> Closing<O> {
         let mut after = After::default();
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         if inner.policy == Connection::Open {
             inner.policy = Connection::Closing;
         }
@@ -41,14 +41,14 @@ impl<O: Owner<Policy = Session>> Lane<O> {
 
     /// Open or Closing → Closed, final. Accepted work goes on to its end.
     pub fn connection_lost(&self) {
-        self.core.inner.lock().policy = Connection::Closed;
+        self.core.lock().policy = Connection::Closed;
         // A session does not move.
         self.core.close().ok();
     }
 
     /// The state of the connection.
     pub fn connection(&self) -> Connection {
-        self.core.inner.lock().policy
+        self.core.lock().policy
     }
 }
 
@@ -64,7 +64,7 @@ pub struct Closing<O: Owner<Policy = Session>> {
 impl<O: Owner<Policy = Session>> Closing<O> {
     /// Closing → Closed, final.
     pub fn closed(self) {
-        self.core.inner.lock().policy = Connection::Closed;
+        self.core.lock().policy = Connection::Closed;
         // A session does not move.
         self.core.close().ok();
     }

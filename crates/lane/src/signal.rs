@@ -140,7 +140,7 @@ impl<O: Owner<Policy = Spot>> Turn<'_, O> {
 impl<O: Owner> Core<O> {
     /// The turn that marked ended well; its gate is still held, so the boundary comes next.
     pub(crate) fn mark(&self) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if let Some(spot) = inner.spot() {
             spot.mark = Mark::Set;
         }
@@ -158,7 +158,7 @@ impl<O: Owner> Core<O> {
     fn owe_completion(self: &Arc<Self>) -> Result<oneshot::Receiver<()>, AskError> {
         let mut after = After::default();
         let (done, ended) = oneshot::channel();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.admission == Admission::Ended {
             return Err(AskError::Unavailable);
         }
@@ -171,7 +171,7 @@ impl<O: Owner> Core<O> {
             }
         }
         self.signal(ATTENTION);
-        after.schedule = inner.make_ready_if_any();
+        after.schedule = self.make_ready_if_any(&mut inner);
         drop(inner);
         after.run(self);
         Ok(ended)

@@ -28,7 +28,7 @@ impl<O: Owner> Drop for InLine<O> {
     fn drop(&mut self) {
         let mut after = After::default();
         let mut left = None;
-        let mut inner = self.core.inner.lock();
+        let mut inner = self.core.lock();
         if let Some(ext) = inner.ext.as_mut() {
             let line = match self.wanted {
                 Wanted::Application => &mut ext.waiters,
@@ -42,7 +42,7 @@ impl<O: Owner> Drop for InLine<O> {
                 // Whoever stands behind may fit where this one did not.
                 self.core.settle(&mut inner);
                 inner.serve_waiters(&self.core.kind, &mut after);
-                after.schedule = inner.make_ready_if_any();
+                after.schedule = self.core.make_ready_if_any(&mut inner);
             }
         }
         drop(inner);
@@ -136,7 +136,7 @@ fn get_in_line<O: Owner>(
     wanted: Wanted,
 ) -> Result<(), (Refusal, Place<O>)> {
     let mut after = After::default();
-    let mut inner = core.inner.lock();
+    let mut inner = core.lock();
     let refusal = match (inner.admission, wanted) {
         (Admission::Open | Admission::Queueing, _)
         | (Admission::Held, Wanted::Application)
@@ -168,7 +168,7 @@ fn get_in_line<O: Owner>(
     core.settle(&mut inner);
     if inner.admission != Admission::Held {
         inner.serve_waiters(&core.kind, &mut after);
-        after.schedule = inner.make_ready_if_any();
+        after.schedule = core.make_ready_if_any(&mut inner);
     }
     drop(inner);
     after.run(core);
@@ -228,7 +228,7 @@ pub(crate) async fn within<O: Owner>(
 /// EX-100: deadline first, so nothing is left behind; or the room came first after all.
 fn give_up<O: Owner>(in_line: &InLine<O>) -> WaitState<O> {
     let mut after = After::default();
-    let mut inner = in_line.core.inner.lock();
+    let mut inner = in_line.core.lock();
     let found = inner.ext.as_mut().and_then(|ext| {
         let line = match in_line.wanted {
             Wanted::Application => &mut ext.waiters,
@@ -242,7 +242,7 @@ fn give_up<O: Owner>(in_line: &InLine<O>) -> WaitState<O> {
     if found.is_some() {
         in_line.core.settle(&mut inner);
         inner.serve_waiters(&in_line.core.kind, &mut after);
-        after.schedule = inner.make_ready_if_any();
+        after.schedule = in_line.core.make_ready_if_any(&mut inner);
     }
     drop(inner);
     after.run(&in_line.core);
@@ -354,7 +354,7 @@ async fn called<O: Owner>(
 
 /// Whether the place in line is still there.
 fn stands<O: Owner>(in_line: &InLine<O>) -> bool {
-    let inner = in_line.core.inner.lock();
+    let inner = in_line.core.lock();
     let waiters = inner.ext.as_ref().map(|ext| ext.waiters.iter());
     let mut waiters = waiters.into_iter().flatten();
     waiters.any(|waiter| Arc::ptr_eq(&waiter.cell, &in_line.cell))
@@ -371,7 +371,7 @@ impl<O: Owner> Core<O> {
         let fixed = limits.fixed_work_byte_cost;
         let charge = work.payload_bytes.saturating_add(fixed);
         let mut after = After::default();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         self.settle(&mut inner);
         let fits = inner.ledger.fits(limits.application, fixed, charge);
         let first = inner
@@ -410,7 +410,7 @@ impl<O: Owner> Core<O> {
             inner.admission = Admission::Open;
         }
         after.schedule = if inner.has_ready(false) {
-            inner.make_ready()
+            self.make_ready(&mut inner)
         } else {
             Schedule::No
         };

@@ -16,9 +16,9 @@ use shuttle::sync::atomic;
 pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(any(loom, shuttle))]
-pub(crate) use checked::{Mutex, MutexGuard};
+pub(crate) use checked::Mutex;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use spinning::{Mutex, MutexGuard};
+pub(crate) use spinning::Mutex;
 
 /// No lock of this crate is held while code of an application runs (EX-360), so all of them are held for
 /// some dozen instructions and a panic cannot leave half a change behind: nothing is poisoned.
@@ -139,7 +139,7 @@ mod checked {
 
 /// What a message costs in locks, counted on the one thread of a runtime.
 #[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
     use std::num::NonZeroUsize;
     use std::sync::Arc;
@@ -153,7 +153,7 @@ mod tests {
         static TAKEN: Cell<u64> = const { Cell::new(0) };
     }
 
-    pub(super) fn count() {
+    pub(crate) fn count() {
         TAKEN.set(TAKEN.get() + 1);
     }
 
@@ -170,7 +170,8 @@ mod tests {
         impl<T: ?Sized> StaysOnItsThread<()> for T {}
         struct MayBeSent;
         impl<T: ?Sized + Send> StaysOnItsThread<MayBeSent> for T {}
-        <super::MutexGuard<'static, u8> as StaysOnItsThread<_>>::checked();
+        <super::spinning::MutexGuard<'static, u8> as StaysOnItsThread<_>>::checked();
+        <spotlane_gate::Front<'static, u8, u8> as StaysOnItsThread<_>>::checked();
     }
 
     struct Quiet;
@@ -190,6 +191,34 @@ mod tests {
         while lane.application_usage().items > 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// EX-391: an item that has a slice of its own takes the lock of its lane once, when it is submitted. Its slice takes that of
+    /// the worker's queue, which its gate has entered, and none to begin or to end.
+    #[tokio::test]
+    async fn an_item_takes_the_lock_of_its_lane_once() {
+        const LANES: u64 = 50;
+        let clock = Arc::new(|| Monotonic::ORIGIN);
+        let runtime = tokio::runtime::Handle::current();
+        let engine = Engine::start(&runtime, NonZeroUsize::MIN, clock);
+        let kind = engine.kind(LaneLimits::DEFAULT, GateUse::Own);
+        let lanes: Vec<_> = (0..LANES).map(|_| kind.lane(Quiet)).collect();
+        // The worker has its first poll, and a carrier.
+        burst(&lanes[0], 1).await;
+
+        taken();
+        for lane in &lanes {
+            assert!(lane.enqueue(()).is_ok());
+        }
+        assert_eq!(taken(), 2 * LANES);
+        tokio::task::yield_now().await;
+        let run = taken();
+        for lane in &lanes {
+            served(lane).await;
+        }
+        // Besides: the worker begins, finds no more, looks once more, and sleeps.
+        assert!(run <= LANES + 8, "{run} locks for {LANES} slices");
+        engine.shutdown(std::future::ready(())).await;
     }
 
     /// The locks of submitting `count` items, and those of running them.

@@ -522,7 +522,7 @@ impl<O: Owner> Core<O> {
         let limits = &self.kind.limits;
         let fixed = limits.fixed_work_byte_cost;
         let queued = Box::new(QueuedTick { tick, end });
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let refusal = match inner.admission {
             Admission::Open => {
                 self.settle(&mut inner);
@@ -548,7 +548,7 @@ impl<O: Owner> Core<O> {
         }
         inner.ledger.accept(0);
         inner.app.push_back(Entry::Tick(queued));
-        let schedule = inner.make_ready();
+        let schedule = self.make_ready(&mut inner);
         drop(inner);
         self.enter(schedule);
         Ok(())

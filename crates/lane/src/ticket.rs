@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::carrier::Polled;
 use crate::core::{Admission, After, Choice, Core, Junk, Run};
 use crate::drive::Pick;
 use crate::error::Fifo;
@@ -10,25 +11,21 @@ use crate::owner::Owner;
 use crate::queue::{BarrierRun, Current, Entry, Work};
 use crate::turn::{Turn, TurnKind};
 
-impl<O: Owner> Core<O> {
-    pub(crate) fn begin_ticket(
-        &self,
-        turn: &mut Turn<'_, O>,
-        gate: &Arc<dyn GateHost>,
-        fence: u64,
-    ) -> bool {
-        turn.gate = Some(Arc::clone(gate));
-        turn.number = fence;
-        let mut inner = self.inner.lock();
-        if inner.admission == Admission::Ended || inner.owner.is_none() {
+impl<O: Owner> Turn<'_, O> {
+    pub(crate) fn begin_ticket(&mut self, gate: &Arc<dyn GateHost>, fence: u64) -> bool {
+        let core = self.core;
+        self.gate = Some(Arc::clone(gate));
+        self.number = fence;
+        let mut inner = core.lock();
+        if inner.admission == Admission::Ended || !inner.is_free() {
             return false;
         }
         let Some((fifo, current)) = inner.ext().current.take() else {
             return false;
         };
-        turn.owner = inner.owner.take();
+        self.key = inner.take();
         inner.run = Run::Running;
-        inner.polled = turn.seat.polled();
+        core.set_polled(self.seat.polled());
         let kind = match fifo {
             Fifo::Application => TurnKind::Application,
             Fifo::Lifecycle => TurnKind::Lifecycle,
@@ -40,10 +37,12 @@ impl<O: Owner> Core<O> {
             // Tickets and resumes stand in the FIFO of the gate's lane only.
             Current::Queued(Entry::Ticket(_) | Entry::Resume(_)) => return false,
         };
-        turn.ticket = Some(pick);
+        self.ticket = Some(pick);
         true
     }
+}
 
+impl<O: Owner> Core<O> {
     /// The terminal of a member's item: the claim ends, the next item asks for the gate (EX-11).
     pub(crate) fn end_ticket(self: &Arc<Self>, turn: &mut Turn<'_, O>, fifo: Fifo) {
         let payload = turn.payload_bytes;
@@ -51,7 +50,8 @@ impl<O: Owner> Core<O> {
         if fifo == Fifo::Application {
             self.end_application(payload);
         }
-        let mut inner = self.inner.lock();
+        self.set_polled(Polled::BY_NOBODY);
+        let mut inner = self.lock();
         if fifo == Fifo::Lifecycle {
             inner.ext().lifecycle_ledger.end(payload);
         }
@@ -65,13 +65,17 @@ impl<O: Owner> Core<O> {
         }
         if inner.admission == Admission::Ended {
             inner.run = Run::Stopped;
-            after.junk.extend(turn.owner.take().map(Junk::Owner));
+            let key = turn.key.take();
+            let held = key.map(|key| key.hold(Arc::clone(self)));
+            after.junk.extend(held.map(Junk::Driven));
         } else {
-            inner.owner = turn.owner.take();
+            if let Some(key) = turn.key.take() {
+                key.release(&mut inner);
+            }
             self.settle(&mut inner);
             inner.serve_waiters(&self.kind, &mut after);
             inner.run = Run::Idle;
-            after.schedule = inner.make_ready_if_any();
+            after.schedule = self.make_ready_if_any(&mut inner);
             inner.check_quiet(&mut after);
         }
         drop(inner);
@@ -84,7 +88,7 @@ impl<O: Owner> Core<O> {
     /// Chooses what a bound lane does next and puts its ticket into the gate's FIFO (EX-23). The lane
     /// is `Ready` already, so there is one ticket at a time.
     pub(crate) fn offer_ticket(self: &Arc<Self>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let choice = inner.choose(false, self.kind.limits.lifecycle_burst_limit);
         let current = match choice {
             Choice::Nothing => None,
@@ -118,12 +122,12 @@ impl<O: Owner> Core<O> {
     }
 
     pub(crate) fn gate_id(&self) -> u64 {
-        let inner = self.inner.lock();
+        let inner = self.lock();
         let bound = inner.ext.as_ref().and_then(|ext| ext.gate.as_ref());
         bound.map_or(self.id, |gate| gate.gate_id())
     }
 
     pub(crate) fn is_spot(&self) -> bool {
-        self.inner.lock().spot().is_some()
+        self.lock().spot().is_some()
     }
 }

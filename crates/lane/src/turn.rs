@@ -9,8 +9,9 @@ use std::task::Poll;
 use crate::carrier::{Mode, Polled, Seat};
 use crate::core::Core;
 use crate::drive::Pick;
-use crate::entries::Entries;
+use crate::driven::Key;
 use crate::error::{AskError, InvalidOperation, YieldError};
+use crate::hand::Hand;
 use crate::host::GateHost;
 use crate::lane::Lane;
 use crate::owner::Owner;
@@ -50,8 +51,9 @@ pub enum TurnKind {
 pub struct Turn<'a, O: Owner> {
     pub(crate) core: &'a Arc<Core<O>>,
     pub(crate) seat: &'a Arc<Seat>,
-    pub(crate) owner: Option<O>,
-    pub(crate) batch: &'a mut Entries<O>,
+    /// That of the own gate, or of a bound lane its claim, as long as the state is here.
+    pub(crate) key: Option<Key<'a, O>>,
+    pub(crate) hand: &'a mut Hand<O>,
     pub(crate) number: u64,
     pub(crate) kind: TurnKind,
     /// The gate of another lane this one is bound to (EX-18).
@@ -105,7 +107,9 @@ impl<O: Owner> Turn<'_, O> {
     )]
     #[inline]
     pub fn state(&mut self) -> &mut O {
-        self.owner.as_mut().expect("a running turn holds its owner")
+        let driven = self.key.as_mut().map(Key::inside);
+        let owner = driven.and_then(|driven| driven.owner.as_mut());
+        owner.expect("a running turn holds its owner")
     }
 
     /// The fencing number of the gate acquisition this turn runs under (EX-7).
@@ -333,6 +337,15 @@ impl<O: Owner<Waits = Yielding>> Turn<'_, O> {
     }
 }
 
+impl<O: Owner> Drop for Turn<'_, O> {
+    fn drop(&mut self) {
+        // Lost with its carrier: the state goes now and not with the last handle of the lane.
+        if let Some(key) = self.key.take() {
+            self.core.discard(key.hold(Arc::clone(self.core)));
+        }
+    }
+}
+
 impl<O: Owner> Turn<'_, O> {
     /// The state goes back to the lane, the entries in hand too; the worker lets the gate go after
     /// this poll.
@@ -341,7 +354,7 @@ impl<O: Owner> Turn<'_, O> {
             Some(gate) => Arc::clone(gate),
             None => Arc::<Core<O>>::clone(self.core),
         };
-        self.core.return_state(self);
+        self.return_state();
         gate.note_suspended();
         self.seat.set_fence(self.number);
         self.seat.set_mode(Mode::Suspended);
@@ -350,7 +363,7 @@ impl<O: Owner> Turn<'_, O> {
 
     pub(crate) fn take_gate(&mut self) {
         self.number = self.seat.fence();
-        self.core.borrow_state(self);
+        self.borrow_state();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::engine::Shared;
 use crate::here;
 use crate::host::GateHost;
 use crate::owner::Owner;
-use crate::ready::Runnable;
+use crate::ready::Job;
 
 /// How many carriers at rest a worker keeps for the next gate of their owner type.
 const SPARES_MAX: usize = 8;
@@ -29,7 +29,7 @@ pub(crate) struct Worker {
     /// Items handled since the worker last looked for rest, without those that bring nothing.
     items: u32,
     /// On their way from the queue of another worker into the own one.
-    taken: VecDeque<Arc<dyn Runnable>>,
+    taken: VecDeque<Job>,
     /// Another worker asked for help, and the other tasks of this thread had their turn since.
     helps: bool,
 }
@@ -223,6 +223,19 @@ impl Worker {
     fn keep(&mut self, carrier: Box<dyn AnyCarrier>) {
         if self.spares.len() < SPARES_MAX {
             self.spares.push(carrier);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // The engine has stopped, or its task was dropped.
+        let next = match self.next.take() {
+            Some(Exit::Run(job)) => Some(job),
+            _ => None,
+        };
+        for job in next.into_iter().chain(self.taken.drain(..)) {
+            self.shared.guard(|| job.lost());
         }
     }
 }

@@ -12,6 +12,10 @@ pub(super) const DEPENDENCIES: [&str; 3] =
 /// Cannot forbid unsafe code: the macro of a fuzz target expands to it.
 const FUZZ: &str = "crates/fuzz/Cargo.toml";
 
+/// Has unsafe code, each block with its reason (`docs/decisions/lane-gate.md`); a manifest inherits all lints or none, so it repeats
+/// the others.
+const UNSAFE: &str = "crates/gate/Cargo.toml";
+
 /// Checks the manifest of every crate.
 pub(super) fn check(files: &Files) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -34,7 +38,11 @@ pub(super) fn check(files: &Files) -> Vec<Problem> {
                     None => check.member(&manifest),
                     Some(workspace) => check.excluded(workspace, &root),
                 }
-                check.lints(&manifest);
+                if *path == *UNSAFE {
+                    check.repeated(&manifest, &root);
+                } else {
+                    check.lints(&manifest);
+                }
             }
         }
     }
@@ -92,6 +100,28 @@ impl Check<'_> {
             .and_then(|workspace| workspace.get("lints"));
         if workspace.get("lints") != ours {
             self.say("`[workspace.lints]` differs from that of the main workspace".to_owned());
+        }
+    }
+
+    /// Every lint of the workspace at its level, and unsafe code only where it is expected.
+    fn repeated(&mut self, manifest: &Table, root: &Table) {
+        let workspace = root
+            .get("workspace")
+            .and_then(|workspace| workspace.get("lints"));
+        let tools = workspace.and_then(Value::as_table);
+        for (tool, lints) in tools.into_iter().flatten() {
+            for (lint, level) in lints.as_table().into_iter().flatten() {
+                let warned = Value::String("warn".to_owned());
+                let wanted = if lint == "unsafe_code" {
+                    &warned
+                } else {
+                    level
+                };
+                let own = manifest.get("lints").and_then(|own| own.get(tool));
+                if own.and_then(|own| own.get(lint)) != Some(wanted) {
+                    self.say(format!("`{tool}` lint `{lint}` must be at {wanted}"));
+                }
+            }
         }
     }
 
@@ -168,6 +198,26 @@ workspace = true
         let equal = format!("{ROOT}[lints]\nworkspace = true\n");
         assert_eq!(problems(&equal), [""; 0]);
         assert_eq!(problems(&equal.replace("forbid", "allow")).len(), 1);
+    }
+
+    #[test]
+    fn the_crate_with_unsafe_code_repeats_all_other_lints() {
+        let root = format!("{ROOT}unused = \"warn\"\n");
+        let own = FINE.replace(
+            "[lints]\nworkspace = true\n",
+            "[lints.rust]\nunsafe_code = \"warn\"\nunused = \"warn\"\nmore = \"deny\"\n",
+        );
+        let found = |own: &str| {
+            let files = plant([("Cargo.toml", &*root), (UNSAFE, own)]);
+            check(&files).len()
+        };
+        assert_eq!(found(&own), 0);
+        assert_eq!(found(&own.replace("unused = \"warn\"\n", "")), 1);
+        assert_eq!(
+            found(&own.replace("code = \"warn\"", "code = \"allow\"")),
+            1
+        );
+        assert_eq!(problems(&own).len(), 1, "of another crate");
     }
 
     #[test]
