@@ -192,8 +192,9 @@ async fn t_rel_12_an_actor_that_waits_for_the_budget_of_the_node_goes_on_answeri
     waits_for_the_budget(narrow).await;
 }
 
-/// How many Actors may find room: the budget opens again for each chunk that the sockets still take.
-const FIND_ROOM: usize = 96;
+/// How many Actors may find room: the budget opens again for each chunk that the sockets still take, and the system may let
+/// the two of a connection grow to some 10 MB.
+const FIND_ROOM: usize = 256;
 
 async fn waits_for_the_budget(narrow: Settings) {
     let (a, b, wire) = wired(narrow).await;
