@@ -291,6 +291,7 @@ impl HostBuilder {
             shutdown: watch::Sender::new(None),
             shutting_down: AtomicBool::new(false),
             processors: Processors::new(runtime.clone(), settings.workers),
+            operations: Arc::default(),
             tasks: Tasks::new(runtime),
             settings,
         }))

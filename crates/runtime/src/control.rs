@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use spotlane_location::authority::Authority;
 use spotlane_mesh::{Flow, PeerEvent, PeerLink, Received, ReplyHandle};
 use spotlane_relocation::notice::{self, NoticeJudgment};
+use spotlane_types::count::Correlation;
 use spotlane_types::generation::MembershipEpoch;
 use spotlane_types::kind::{FailureCode, TerminalResult};
 use spotlane_wire::Record;
@@ -41,20 +42,37 @@ pub(crate) fn take(core: &Arc<Core>, received: Received) -> Flow {
 fn operation(core: &Arc<Core>, link: &PeerLink, record: Record, reply: Option<ReplyHandle>) {
     match (record, reply) {
         (Record::ActorCreate(create), Some(handle)) => {
-            let core = Arc::clone(core);
-            let task = Arc::clone(&core);
-            core.tasks
-                .spawn(async move { creations::created(&task, *create, handle).await });
+            begin(
+                core,
+                link,
+                handle,
+                create.correlation,
+                |core, handle| async move {
+                    creations::created(&core, *create, handle).await;
+                },
+            );
         }
         (Record::ActorDestroy(destroy), Some(handle)) => {
-            let task = Arc::clone(core);
-            core.tasks
-                .spawn(async move { destroyed(&task, destroy, handle).await });
+            begin(
+                core,
+                link,
+                handle,
+                destroy.correlation,
+                |core, handle| async move {
+                    destroyed(&core, destroy, handle).await;
+                },
+            );
         }
         (Record::ActorLookup(lookup), Some(handle)) => {
-            let task = Arc::clone(core);
-            core.tasks
-                .spawn(async move { looked_up(&task, lookup, handle).await });
+            begin(
+                core,
+                link,
+                handle,
+                lookup.correlation,
+                |core, handle| async move {
+                    looked_up(&core, lookup, handle).await;
+                },
+            );
         }
         (Record::ActorJoin(join), Some(handle)) if join.entry => entry_is_open(&join, handle),
         (Record::MessageFollow(notice), _) => moved(core, link, &notice),
@@ -62,6 +80,26 @@ fn operation(core: &Arc<Core>, link: &PeerLink, record: Record, reply: Option<Re
         (record, None) => {
             tracing::trace!(target: "spotlane::runtime::dispatch", command = record.name(), "zlink.dispatch_error");
         }
+    }
+}
+
+/// Begins an operation in a task of its own, as long as its node has not too many under way.
+fn begin<F: Future<Output = ()> + Send + 'static>(
+    core: &Arc<Core>,
+    link: &PeerLink,
+    handle: ReplyHandle,
+    correlation: Correlation,
+    run: impl FnOnce(Arc<Core>, ReplyHandle) -> F,
+) {
+    match core.operations.begin(link.peer()) {
+        Ok(operation) => {
+            let running = run(Arc::clone(core), handle);
+            core.tasks.spawn(async move {
+                running.await;
+                drop(operation);
+            });
+        }
+        Err(error) => send_error(handle, correlation, &error),
     }
 }
 

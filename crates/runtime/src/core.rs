@@ -29,6 +29,7 @@ use crate::entry::EntryLane;
 use crate::error::Error;
 use crate::in_flight::InFlight;
 use crate::lease::OwnLease;
+use crate::operations::Operations;
 use crate::registry::Registry;
 use crate::relocation::{HostMove, Moves, Pending};
 use crate::remote::fence_of;
@@ -160,6 +161,8 @@ pub(crate) struct Core {
     /// What the shutdown came to, once it has.
     pub(crate) shutdown: watch::Sender<Option<Shutdown>>,
     pub(crate) shutting_down: AtomicBool,
+    /// Of other nodes, for this one.
+    pub(crate) operations: Arc<Operations>,
     pub(crate) tasks: Tasks,
     pub(crate) processors: Processors,
 }

@@ -33,6 +33,7 @@ mod inbound;
 mod join;
 mod lease;
 mod message;
+mod operations;
 mod payload;
 mod placement;
 mod policy;

@@ -702,3 +702,36 @@ async fn commands_that_only_others_send_are_answered() {
     assert_eq!(a.actors().find("c").await.unwrap(), None);
     mesh.shutdown(PATIENCE).await;
 }
+
+/// EX-152: what other nodes ask for waits for no permit of applications; a node that piles it up at a store that does not answer
+/// is told so, and its bound is no other node's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_piles_up_at_a_silent_store_is_bounded() {
+    const OVER: u64 = 8;
+    let (stores, faults) = (Stores::new(), FaultControl::new());
+    let a = builder("a", &stores, &Shared::default())
+        .location_store(FaultStore::new(stores.location.clone(), faults.clone()));
+    let a = a.start().await.unwrap();
+    let (mesh, link) = hostile_peer(&a).await;
+    faults.delay_every(Duration::from_hours(1));
+    let mut asked = tokio::task::JoinSet::new();
+    for n in 1..=1_024 + OVER {
+        let lookup = ActorLookup {
+            correlation: Correlation::new(n).unwrap(),
+            actor_id: ActorId::new(&format!("ghost-{n}")).unwrap(),
+        };
+        let link = link.clone();
+        asked.spawn(async move { link.request(lookup.into(), 3 * PATIENCE).await });
+    }
+    for _ in 0..OVER {
+        let refused = tokio::time::timeout(PATIENCE, asked.join_next()).await;
+        let outcome = refused.unwrap().unwrap().unwrap().unwrap().outcome;
+        assert_eq!(outcome.failure_code, FailureCode::RouteNotConnected);
+    }
+    assert!(
+        asked.try_join_next().is_none(),
+        "the others wait for the store"
+    );
+    drop(asked);
+    mesh.shutdown(PATIENCE).await;
+}
