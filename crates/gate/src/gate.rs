@@ -108,11 +108,6 @@ impl<F, I> Gate<F, I> {
     pub(crate) fn inside(&self) -> *mut I {
         self.inside.look()
     }
-
-    /// Both values, of a gate that nobody else has.
-    pub fn into_parts(self) -> (F, I) {
-        (self.front.into_inner(), self.inside.into_inner())
-    }
 }
 
 impl<F, I> fmt::Debug for Gate<F, I> {

@@ -28,7 +28,7 @@ pub struct Held<T: Gated> {
 }
 
 // SAFETY: it is an `Arc<T>` of something that may be shared and sent, a borrow of a part of that, and the right to `&mut Inside`,
-// which may be sent. What it lends through `&self` is `&Arc<T>` and the lock of the gate, which may be shared.
+// which may be sent. What it lends through `&self` is `&Arc<T>`, which may be shared.
 #[expect(unsafe_code, reason = "the one crate where it is")]
 unsafe impl<T: Gated> Send for Held<T> {}
 // SAFETY: as above.
@@ -88,12 +88,6 @@ impl<T: Gated> Held<T> {
         unsafe {
             &mut *inside
         }
-    }
-
-    /// The lock of the gate.
-    #[inline]
-    pub fn lock(&self) -> Front<'_, T::Front, T::Inside> {
-        self.gate().lock()
     }
 
     /// Lets the gate go, once the lock is.

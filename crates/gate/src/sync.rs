@@ -35,10 +35,6 @@ impl<T> Cell<T> {
     pub(crate) const fn look(&self) -> *mut T {
         self.0.get()
     }
-
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
 }
 
 #[cfg(loom)]
@@ -53,10 +49,6 @@ impl<T> Cell<T> {
 
     pub(crate) fn look(&self) -> *mut T {
         self.0.with_mut(|pointer| pointer)
-    }
-
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
     }
 }
 

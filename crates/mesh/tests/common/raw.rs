@@ -231,8 +231,8 @@ impl RawPeer {
         peer
     }
 
-    /// TR-70
-    pub async fn say_hello(&mut self) {
+    /// TR-70: what a hello is answered with.
+    async fn hello(&mut self) -> Record {
         let hello = Hello {
             admission: self.own(),
         };
@@ -240,20 +240,18 @@ impl RawPeer {
             .write(&message(&frames_of(&hello.into())))
             .await;
         let answer = self.application.message().await.unwrap();
-        let answer = Record::decode(&answer, MeshOperationKind::None).unwrap();
+        Record::decode(&answer, MeshOperationKind::None).unwrap()
+    }
+
+    /// Says hello and is admitted.
+    pub async fn say_hello(&mut self) {
+        let answer = self.hello().await;
         assert!(matches!(answer, Record::Admit(_)), "{answer:?}");
     }
 
     /// Says hello and is refused.
     pub async fn refused(&mut self) -> RejectReason {
-        let hello = Hello {
-            admission: self.own(),
-        };
-        self.application
-            .write(&message(&frames_of(&hello.into())))
-            .await;
-        let answer = self.application.message().await.unwrap();
-        match Record::decode(&answer, MeshOperationKind::None).unwrap() {
+        match self.hello().await {
             Record::Reject(reject) => reject.reason,
             other => panic!("{other:?} is no reject"),
         }

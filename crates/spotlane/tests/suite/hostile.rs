@@ -486,22 +486,14 @@ async fn a_move_of_an_object_that_is_not_served_is_refused_by_name() {
     for ((number, object), (role, run, code)) in
         objects.flat_map(|object| answers.map(|answer| (object.clone(), answer)))
     {
+        let target = RelocationTargetFence {
+            target_node_generation: run,
+            ..target.clone()
+        };
         let forged = Forged {
             move_id: number as u64 + 1,
-            as_node: (rid("evil"), NodeGeneration::new(7).unwrap()),
-            owner: OwnerId::new("somebody").unwrap(),
-            lease: OwnerLeaseGeneration::new(3).unwrap(),
-            actor: WireActor {
-                actor_id: ActorId::new("c").unwrap(),
-                object_generation: ObjectGeneration::MIN,
-            },
-            target: RelocationTargetFence {
-                target_node_generation: run,
-                ..target.clone()
-            },
             role,
-            length: 24,
-            checksum: 0,
+            ..ghost_move(target)
         };
         let Record::RelocationPrepare(mut prepare) = forged.prepare() else {
             panic!("it is one");

@@ -52,23 +52,31 @@ fn chunk(chunk_ordinal: u32) -> Box<RelocationState> {
     })
 }
 
+/// A unit without a driver, and what counts how often its connection goes on.
+fn without_driver() -> (TargetUnit, Arc<Woken>) {
+    let unit = TargetUnit::new(RelocationSettings::default());
+    (unit, Arc::default())
+}
+
+/// A chunk comes on its connection.
+fn comes(unit: &TargetUnit, woken: &Arc<Woken>, ordinal: u32) -> Flow {
+    let resumes = || Waker::from(Arc::clone(woken));
+    let connection = ConnectionId::new(NonZeroU64::MIN);
+    unit.chunk(Monotonic::ORIGIN, connection, chunk(ordinal), resumes)
+}
+
 /// EX-328, TGT-10: what a driver that is late finds is bounded, whatever the size of the state: its connection waits, and goes on
 /// when half of that is taken.
 #[tokio::test]
 async fn what_a_late_driver_finds_is_bounded() {
-    let unit = TargetUnit::new(RelocationSettings::default());
-    let woken = Arc::new(Woken::default());
-    let connection = ConnectionId::new(NonZeroU64::MIN);
-    let comes = |ordinal| {
-        let resumes = || Waker::from(Arc::clone(&woken));
-        unit.chunk(Monotonic::ORIGIN, connection, chunk(ordinal), resumes)
-    };
+    let (unit, woken) = without_driver();
+    let comes = |ordinal| comes(&unit, &woken, ordinal);
     // The driver has not begun: command 40 waits for it.
     let taken = (0..64).take_while(|ordinal| matches!(comes(*ordinal), Flow::Continue));
     let taken = taken.count();
     assert_eq!((taken + 1) * CHUNK, BEHIND_MAX);
-    for woken_before in [0, 0] {
-        assert_eq!(woken.0.load(Ordering::SeqCst), woken_before);
+    for _ in 0..2 {
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0, "not yet half of it");
         assert!(unit.next_input(None).await.is_some());
     }
     assert_eq!(woken.0.load(Ordering::SeqCst), 1, "half of it is taken");
@@ -85,13 +93,8 @@ async fn what_a_late_driver_finds_is_bounded() {
 /// EX-328: a driver that ends, by a panic at worst, leaves no connection waiting for it.
 #[tokio::test]
 async fn nobody_waits_for_a_driver_that_is_gone() {
-    let unit = TargetUnit::new(RelocationSettings::default());
-    let woken = Arc::new(Woken::default());
-    let connection = ConnectionId::new(NonZeroU64::MIN);
-    let comes = |ordinal| {
-        let resumes = || Waker::from(Arc::clone(&woken));
-        unit.chunk(Monotonic::ORIGIN, connection, chunk(ordinal), resumes)
-    };
+    let (unit, woken) = without_driver();
+    let comes = |ordinal| comes(&unit, &woken, ordinal);
     assert!((0..64).any(|ordinal| matches!(comes(ordinal), Flow::Pause)));
     assert_eq!(woken.0.load(Ordering::SeqCst), 0);
     unit.driver_is_gone();
