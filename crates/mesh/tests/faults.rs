@@ -7,7 +7,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use common::raw::{COMPLETION, CONTROL, MORE, Pair, Raw, RawPeer, frame, hello, ready};
+use common::raw::{
+    COMPLETION, CONTROL, MORE, Pair, Raw, RawPeer, frame, frames_of, hello, message, ready,
+};
 use common::{
     Node, PATIENCE, body, echoing, fast, identity, node_request, node_send, rid, start, watch,
 };
@@ -16,10 +18,12 @@ use spotlane_mesh::proto::link::EndReason;
 use spotlane_mesh::proto::peers::RefusedJoin;
 use spotlane_mesh::proto::zmp::{ConnectionEnd, Cut, Lane, Refusal};
 use spotlane_mesh::{
-    Bounds, Diagnostic, LostReason, MeshClock, MeshConfig, PeerIntent, RequestError,
+    Bounds, Diagnostic, Flow, LostReason, MeshClock, MeshConfig, PeerIntent, Received, RequestError,
 };
 use spotlane_types::kind::RejectReason;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -60,6 +64,42 @@ async fn a_killed_peer_ends_its_requests_and_nothing_else() {
     let refused = link.submit(node_send("x")).unwrap_err();
     assert_eq!(refused.why, spotlane_mesh::NotSubmitted::OtherConnection);
     still_works(&node, &other, "node").await;
+}
+
+/// TR-28, TR-87: a link ends in the very moment in which its host is busy with one of its records, and whatever the host makes
+/// of that: all that belonged to it is over, and nothing waits for it when the node ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_link_that_ends_while_its_host_is_busy_is_over() {
+    let outcomes: [fn(Received) -> Flow; 3] = [
+        |_| Flow::Continue,
+        |_| Flow::Pause,
+        |received| Flow::Later(Box::new(received)),
+    ];
+    for outcome in outcomes {
+        let (begun, mut begins) = mpsc::channel(1);
+        let (go_on, goes_on) = std::sync::mpsc::channel();
+        let goes_on = std::sync::Mutex::new(goes_on);
+        let busy = Box::new(move |received| {
+            begun.try_send(()).unwrap();
+            tokio::task::block_in_place(|| goes_on.lock().unwrap().recv()).unwrap();
+            Ok(outcome(received))
+        });
+        let node = Node::alone("node", busy).await;
+        let mut peer = RawPeer::admitted(&node, "raw").await;
+        let link = node.admitted("raw").await;
+        let asked = link.ask(node_request(1, "x"), 3600 * SECOND).unwrap();
+        peer.application
+            .write(&message(&frames_of(&node_send("x"))))
+            .await;
+        begins.recv().await.unwrap();
+        drop(peer);
+        assert_eq!(asked.await.unwrap_err(), RequestError::LinkEnded);
+        // Whoever looks after the link hears of its end now, while another task has the right to hand up.
+        tokio::task::yield_now().await;
+        go_on.send(()).unwrap();
+        let end = timeout(PATIENCE, node.mesh.shutdown(3600 * SECOND));
+        end.await.expect("nothing is left to wait for");
+    }
 }
 
 /// TR-82, TR-84, TR-86: a peer that keeps its connections and answers nothing is gone after 15 s.
@@ -450,7 +490,7 @@ async fn a_simultaneous_dial_leaves_one_link() {
                 .is_err()
             {
                 let other = peers.wait_for(|peers| peers.iter().any(|it| it.link != link));
-                let other = tokio::time::timeout(PATIENCE, other).await;
+                let other = timeout(PATIENCE, other).await;
                 let next = other.expect("one link stays").unwrap()[0].link.clone();
                 link = next;
             }
@@ -504,7 +544,7 @@ async fn a_flood_before_admission_ends_its_link() {
         generation: 1,
     };
     let mut peer = RawPeer::dial(&node, "raw", pair).await;
-    let record = common::raw::message(&common::raw::frames_of(&node_send("x")));
+    let record = message(&frames_of(&node_send("x")));
     for _ in 0..1025 {
         peer.application.write(&record).await;
     }
@@ -524,24 +564,19 @@ async fn several_unadmitted_peers_share_one_bound() {
         let mut peer = RawPeer::dial(&node, name, Pair::of(name)).await;
         for count in 0..340_u32 {
             let body = [&[number][..], &count.to_be_bytes()].concat();
-            let record = common::raw::frames_of(&node_send(body));
-            peer.application.write(&common::raw::message(&record)).await;
+            let record = frames_of(&node_send(body));
+            peer.application.write(&message(&record)).await;
         }
         // TR-29: the answer to an empty message comes behind what was sent before it.
-        peer.application
-            .write(&common::raw::message(&[Bytes::new()]))
-            .await;
+        peer.application.write(&message(&[Bytes::new()])).await;
         peer.application.message().await.unwrap();
         peers.push(peer);
     }
     // 1,020 are held; the fourth peer may add four.
     let mut fourth = RawPeer::dial(&node, "four", Pair::of("four")).await;
-    let record = common::raw::frames_of(&node_send("x"));
+    let record = frames_of(&node_send("x"));
     for _ in 0..5 {
-        fourth
-            .application
-            .write(&common::raw::message(&record))
-            .await;
+        fourth.application.write(&message(&record)).await;
     }
     let reason = node.link_end().await;
     assert_eq!(reason, LostReason::Ended(EndReason::HeldTooMuch));
@@ -556,10 +591,7 @@ async fn several_unadmitted_peers_share_one_bound() {
     // What was delivered is room again.
     let mut fifth = RawPeer::dial(&node, "five", Pair::of("five")).await;
     for _ in 0..1024 {
-        fifth
-            .application
-            .write(&common::raw::message(&record))
-            .await;
+        fifth.application.write(&message(&record)).await;
     }
     fifth.say_hello().await;
     for _ in 0..1024 {
@@ -600,14 +632,14 @@ async fn half_a_message_before_admission_is_bounded() {
         node.link_end().await;
         // What they had is room again, for whole records too.
         let mut third = RawPeer::dial(&node, "three", Pair::of("three")).await;
-        let record = common::raw::frames_of(&node_send(part.clone()));
-        let record = common::raw::message(&record);
+        let record = frames_of(&node_send(part.clone()));
+        let record = message(&record);
         third.application.write(&record).await;
         third.say_hello().await;
         assert_eq!(body(&node.record().await.record).len(), part.len());
         // An admitted peer sends what it likes, in as many pieces.
-        let record = common::raw::frames_of(&node_send(vec![0; 20 * MIB]));
-        let record = common::raw::message(&record);
+        let record = frames_of(&node_send(vec![0; 20 * MIB]));
+        let record = message(&record);
         let (first, last) = record.split_at(18 * MIB);
         third.application.write(first).await;
         still_works(&node, &other, "node").await;
@@ -633,7 +665,7 @@ async fn placed(node: &Node) -> Option<Raw> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, placed).await.ok()
+    timeout(PATIENCE, placed).await.ok()
 }
 
 /// TR-26, TR-58, TR-65, TR-79: connections that never become a peer take places that others want, and no longer than they
@@ -665,7 +697,7 @@ async fn every_reset_gives_its_place_back() {
         generation: 1,
     };
     let said = |number, lane| [hello("raw"), ready("raw", pair(number), lane)].concat();
-    let say_hello = common::raw::message(&common::raw::frames_of(
+    let say_hello = message(&frames_of(
         &spotlane_wire::command::admission::Hello {
             admission: spotlane_wire::descriptor::ServiceAdmission::RouteMesh {
                 route_mesh: common::descriptor(77),
@@ -699,7 +731,7 @@ async fn every_reset_gives_its_place_back() {
     assert_eq!(other.mesh.link(&rid("node")), Some(kept), "undisturbed");
     let mut peers = node.mesh.watch_peers();
     let alone = peers.wait_for(|peers| peers.len() == 1);
-    let alone = tokio::time::timeout(PATIENCE, alone).await;
+    let alone = timeout(PATIENCE, alone).await;
     assert!(alone.is_ok(), "a reset peer is gone");
 }
 
@@ -714,12 +746,8 @@ async fn a_flood_of_probes_that_nobody_reads_is_ended() {
     let probe = spotlane_wire::command::liveness::LivenessProbe {
         probe_id: spotlane_types::count::ProbeId::new(5).unwrap(),
     };
-    let frames = [
-        common::raw::envelope(4, 0),
-        common::raw::frames_of(&probe.into()),
-    ]
-    .concat();
-    let probes = common::raw::message(&frames).repeat(1000);
+    let frames = [common::raw::envelope(4, 0), frames_of(&probe.into())].concat();
+    let probes = message(&frames).repeat(1000);
     let flood = tokio::spawn(async move {
         use tokio::io::AsyncWriteExt as _;
         // It ends with an error when the node has closed the connection.

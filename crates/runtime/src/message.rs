@@ -121,6 +121,11 @@ impl Message {
         }
     }
 
+    /// Whether this host is the source of the request, whoever has caused it.
+    pub(crate) fn comes_back(&self) -> bool {
+        matches!(&self.reply.0, Some(Route::Remote(answer)) if answer.comes_back())
+    }
+
     pub(crate) fn wants(&self) -> Wants {
         if self.reply.is_wanted() {
             Wants::Answer
@@ -185,6 +190,10 @@ pub(crate) trait Answer: Send + Sync {
     fn gone(self: Box<Self>);
     /// What the request is called at its source (RL-260).
     fn route(&self) -> ReplyRouteId;
+    /// Whether this host is its source, whoever has caused it: when it leaves with its Actor, its answer comes back here.
+    fn comes_back(&self) -> bool {
+        false
+    }
 }
 
 impl ReplyTo {

@@ -34,6 +34,8 @@ struct State {
     bytes: usize,
     draining: bool,
     paused: bool,
+    /// The end is in the queue or behind: nothing waits for the host any more.
+    over: bool,
 }
 
 /// Something to be handed up or carried out.
@@ -84,12 +86,15 @@ impl Inbox {
 
     pub(super) fn push(&self, item: Item) {
         let mut state = self.lock();
-        if matches!(item, Item::Effect(LinkEffect::Ended(_))) && state.paused {
-            // TR-87: the end does not wait for the host, and what it has not received is lost with
-            // the connection, as what is still on the wire.
-            state.queue.retain(|item| !item.is_record());
-            state.bytes = 0;
-            state.paused = false;
+        if matches!(item, Item::Effect(LinkEffect::Ended(_))) {
+            state.over = true;
+            if state.paused {
+                // TR-87: the end does not wait for the host, and what it has not received is lost with
+                // the connection, as what is still on the wire.
+                state.queue.retain(|item| !item.is_record());
+                state.bytes = 0;
+                state.paused = false;
+            }
         }
         state.bytes = state.bytes.saturating_add(item.bytes());
         state.queue.push_back(item);
@@ -98,10 +103,6 @@ impl Inbox {
     /// The bytes that wait for the host.
     pub(super) fn bytes(&self) -> usize {
         self.lock().bytes
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().queue.is_empty()
     }
 
     /// Whether the reader has to wait: records are left that the host does not take yet.
@@ -145,6 +146,12 @@ impl Inbox {
     /// Takes a pause of the host, unless its resume was faster.
     fn pause(&self, back: Option<Box<Received>>) -> Offered {
         let mut state = self.lock();
+        if state.over {
+            // TR-87: as above; nobody would have to resume.
+            drop(state);
+            drop(back);
+            return Offered::Taken;
+        }
         let again = if back.is_some() {
             Offered::Again
         } else {
@@ -331,7 +338,8 @@ impl LinkCore {
         self.run.store(0, Ordering::Release);
         self.node.link_count.fetch_sub(1, Ordering::Relaxed);
         self.ended.send_replace(Some(reason));
-        // A reader that waits for the host has nothing to wait for any more.
+        // A reader that waits for the host has nothing to wait for any more, nor has the task of the link.
         self.inbox.go.notify_one();
+        self.alarm.notify_one();
     }
 }

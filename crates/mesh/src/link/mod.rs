@@ -351,12 +351,13 @@ impl LinkCore {
     async fn keep(self: Arc<Self>) {
         loop {
             self.drain().await;
+            // Not before the end is carried out: another task may be at it, and has the right to hand up meanwhile.
+            if self.ended.borrow().is_some() {
+                return;
+            }
             let next = {
                 let mut state = self.lock();
                 state.armed = state.link.next_deadline();
-                if state.link.is_ended() && self.inbox.is_empty() {
-                    return;
-                }
                 state.armed
             };
             let alarm = self.alarm.notified();

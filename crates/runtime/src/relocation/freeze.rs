@@ -16,12 +16,13 @@ use spotlane_types::time::UnixMillis;
 use spotlane_wire::frozen::{FrozenRecord, FrozenRecordBody, FrozenSource};
 use spotlane_wire::reference::{ActorRef, ActorRouteFence, SpotMembership};
 use spotlane_wire::relocation::{PendingTimerTick, TimerRegistration};
+use tokio::sync::oneshot;
 
-use super::pending::{CallKey, RelayAnswer};
+use super::pending::{CallKey, Registered, RelayAnswer};
 use super::replies::{MoveContext, Place};
 use crate::core::Core;
 use crate::error::Error;
-use crate::message::{Message, Origin, ReplyTo, Route};
+use crate::message::{Message, Origin, Outcome, ReplyTo, Route};
 use crate::payload::Payload;
 
 /// A message as it travels. The message keeps its way back until [`detach`] takes it.
@@ -33,7 +34,13 @@ pub(crate) fn freeze(
     target: &ActorRouteFence,
     message: &Message,
 ) -> Result<FrozenRecord, Error> {
-    let (source, operation) = (source_of(core, &message.from)?, message.operation(core));
+    let here = Origin::Local { actor: None };
+    let from = if message.comes_back() {
+        &here
+    } else {
+        &message.from
+    };
+    let (source, operation) = (source_of(core, from)?, message.operation(core));
     let payload = message.payload.clone().into_wire(message.name.clone())?;
     let reply_route = message.reply_route(core);
     let target_actor = target.clone();
@@ -125,13 +132,37 @@ pub(crate) fn freeze_disconnect(
 }
 
 /// The message is on its way with its object: its answer comes from there. A caller of this host waits on under its
-/// call key; a caller elsewhere does so by itself (RL-261).
-pub(crate) fn detach(core: &Core, mut message: Box<Message>) {
-    let key = message
-        .reply_route(core)
-        .map(|route| (message.operation(core), route));
-    if let (Some(Route::Local(sender)), Some(key)) = (message.reply.take(), key) {
-        core.pending.register(key, sender);
+/// call key, and so does a request that this host makes for another node; other callers elsewhere do so by themselves
+/// (RL-261).
+pub(crate) fn detach(core: &Arc<Core>, mut message: Box<Message>) {
+    let Some(route) = message.reply_route(core) else {
+        return;
+    };
+    let key = (message.operation(core), route);
+    match message.reply.take() {
+        Some(Route::Local(sender)) => core.pending.register(key, sender),
+        Some(Route::Remote(answer)) if answer.comes_back() => {
+            let (sender, outcome) = oneshot::channel();
+            core.pending.register(key, sender);
+            let task = Arc::clone(core);
+            core.tasks.spawn(async move {
+                answer.answer(None, awaited(&task, key, outcome).await);
+            });
+        }
+        Some(Route::Mesh(_) | Route::Remote(_)) | None => {}
+    }
+}
+
+/// The outcome of a request that has left with its object.
+async fn awaited(core: &Core, key: CallKey, outcome: oneshot::Receiver<Outcome>) -> Outcome {
+    let pending = &core.pending;
+    let _registered = Registered { pending, key };
+    let within = core.settings.all.default_request_timeout;
+    match tokio::time::timeout(within, outcome).await {
+        Ok(outcome) => outcome.unwrap_or_else(|_| Err(core.gone())),
+        Err(_) => Err(Error::deadline(format!(
+            "no answer came within {within:?} from where the actor went"
+        ))),
     }
 }
 

@@ -291,6 +291,11 @@ impl Answer for FollowAnswer {
     fn route(&self) -> ReplyRouteId {
         self.route
     }
+
+    /// The session owner asked by command 38, and waits for the answer on the connection that it came by.
+    fn comes_back(&self) -> bool {
+        true
+    }
 }
 
 fn notice(

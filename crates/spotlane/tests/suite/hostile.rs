@@ -46,7 +46,7 @@ use spotlane_wire::reference::{
 use spotlane_wire::relocation::RelocationObject;
 
 use crate::app::{Counter, Shared, Stores, add, builder, host, settings, text};
-use crate::left_behind::until as until_so;
+use crate::left_behind::{no_job_is_left, until as until_so};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -426,7 +426,7 @@ async fn forged_moves_change_nothing() {
         (status.actors, status.moving, status.handlers_panicked),
         (1, 0, 0)
     );
-    assert_eq!((status.jobs.reserved, status.jobs.queued), (0, 0));
+    no_job_is_left(&a).await;
     // The host has kept the connection or has closed it; it serves others either way.
     mesh.shutdown(PATIENCE).await;
     a.actors().create::<Counter>("d").await.unwrap();
@@ -598,8 +598,7 @@ async fn what_a_move_brings_waits_for_a_permit() {
     };
     assert_eq!(failed.failure_code, FailureCode::ActorLocationStale);
     assert_eq!(text(&a, "c", "log").await.unwrap(), "x");
-    let jobs = a.status().jobs;
-    assert_eq!((jobs.reserved, jobs.queued, jobs.waiters), (0, 0, 0));
+    no_job_is_left(&a).await;
     mesh.shutdown(PATIENCE).await;
 }
 

@@ -9,7 +9,8 @@ use spotlane::session::{SessionCounts, SessionStream};
 
 use crate::app::{Stores, settings};
 use crate::players::{
-    Client, Game, PATIENCE, Player, gate, pair, player_builder, players, tell, trio, until,
+    Client, Game, PATIENCE, Player, gate, pair, player_builder, players, tell, trio, trio_with,
+    until,
 };
 use crate::transfer::Process;
 use crate::two_hosts::acquainted;
@@ -105,10 +106,13 @@ async fn a_replaced_session_does_not_leave() {
     game.left(1).await;
 }
 
-/// SB-65, RL-358: clients that leave while their Actors move, at every moment of the move
+/// SB-60, SB-61, SB-65, RL-358: clients that leave while their Actors move, at every moment of the move
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_is() {
-    let ([a, b, g], game) = trio(&["p"]).await;
+    // The session owner waits longer for the answer to a notice than this test does.
+    let mut patient = settings();
+    patient.default_request_timeout = Duration::from_mins(5);
+    let ([a, b, g], game) = trio_with(&["p"], settings(), patient).await;
     let stream = gate(&g).await;
     let hosts = [&a, &b];
     for round in 0..40 {
@@ -125,6 +129,8 @@ async fn a_session_that_leaves_during_a_move_is_told_of_once_wherever_the_actor_
         let (moved, ()) = tokio::join!(from.relocate("p", to.node_id()), leave);
         moved.unwrap();
         game.left(u64::try_from(round).unwrap() + 1).await;
+        // SB-60, SB-61: its notice is answered, whichever way it took after its Actor, so nothing is left of the session.
+        until(|| stream.stats().active() == 0).await;
     }
     let mut last = Client::login(&stream, "p").await;
     assert_eq!(
