@@ -22,7 +22,6 @@ use spotlane_mesh::{
 };
 use spotlane_types::kind::RejectReason;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -76,27 +75,20 @@ async fn a_link_that_ends_while_its_host_is_busy_is_over() {
         |received| Flow::Later(Box::new(received)),
     ];
     for outcome in outcomes {
-        let (begun, mut begins) = mpsc::channel(1);
-        let (go_on, goes_on) = std::sync::mpsc::channel();
-        let goes_on = std::sync::Mutex::new(goes_on);
-        let busy = Box::new(move |received| {
-            begun.try_send(()).unwrap();
-            tokio::task::block_in_place(|| goes_on.lock().unwrap().recv()).unwrap();
-            Ok(outcome(received))
-        });
-        let node = Node::alone("node", busy).await;
+        let (answer, mut busy) = common::busy(outcome);
+        let node = Node::alone("node", answer).await;
         let mut peer = RawPeer::admitted(&node, "raw").await;
         let link = node.admitted("raw").await;
         let asked = link.ask(node_request(1, "x"), 3600 * SECOND).unwrap();
         peer.application
             .write(&message(&frames_of(&node_send("x"))))
             .await;
-        begins.recv().await.unwrap();
+        busy.begun.recv().await.unwrap();
         drop(peer);
         assert_eq!(asked.await.unwrap_err(), RequestError::LinkEnded);
         // Whoever looks after the link hears of its end now, while another task has the right to hand up.
         tokio::task::yield_now().await;
-        go_on.send(()).unwrap();
+        busy.go_on.send(()).unwrap();
         let end = timeout(PATIENCE, node.mesh.shutdown(3600 * SECOND));
         end.await.expect("nothing is left to wait for");
     }

@@ -177,6 +177,28 @@ pub fn watch() -> Answer {
     Box::new(Err)
 }
 
+/// A host that is busy with a record until the test lets it go on.
+pub struct Busy {
+    /// One for each record that it is at.
+    pub begun: mpsc::Receiver<()>,
+    pub go_on: std::sync::mpsc::Sender<()>,
+}
+
+/// Is busy with each record in turn, then does what `outcome` says.
+pub fn busy(outcome: fn(Received) -> Flow) -> (Answer, Busy) {
+    let (begins, begun) = mpsc::channel(64);
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let goes_on = Mutex::new(goes_on);
+    let answer = Box::new(move |received| {
+        begins.try_send(()).expect("room in the test");
+        // Others run on this thread's place meanwhile, as with a host that computes elsewhere.
+        tokio::task::block_in_place(|| goes_on.lock().unwrap().recv())
+            .expect("a test that goes on");
+        Ok(outcome(received))
+    });
+    (answer, Busy { begun, go_on })
+}
+
 /// Answers requests with their payload; everything else is seen by the test.
 pub fn echoing() -> Answer {
     Box::new(|mut received| match received.reply.take() {
