@@ -1,8 +1,9 @@
 //! tonic: unary calls, and a client stream for one-way messages.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
@@ -86,29 +87,59 @@ impl Tonic {
     }
 }
 
+type Caller = BenchClient<Channel>;
+
+/// One call, and how long it took.
+async fn call(client: &mut Caller, data: Bytes) -> u32 {
+    let (since, length) = (now(), data.len());
+    let reply = client.echo(Blob { data }).await.unwrap();
+    assert_eq!(reply.get_ref().data.len(), length);
+    nanos(since, now())
+}
+
+/// One task with one call at a time.
+async fn caller(mut client: Caller, data: Bytes, until: Instant) -> Vec<u32> {
+    let mut latencies = Vec::with_capacity(4096);
+    while now() < until {
+        latencies.push(call(&mut client, data.clone()).await);
+    }
+    latencies
+}
+
+/// One task that keeps so many calls open.
+async fn pipelined(client: Caller, data: Bytes, depth: usize, until: Instant) -> Vec<u32> {
+    let one = || {
+        let (mut client, data) = (client.clone(), data.clone());
+        async move { call(&mut client, data).await }
+    };
+    let mut open: FuturesUnordered<_> = (0..depth).map(|_| one()).collect();
+    let mut latencies = Vec::with_capacity(4096);
+    while let Some(latency) = open.next().await {
+        latencies.push(latency);
+        if now() < until {
+            open.push(one());
+        }
+    }
+    latencies
+}
+
 impl Client for Tonic {
-    fn requests(&mut self, payload: usize, depth: usize, _: Shape, time: Duration) -> Out {
-        let start = now();
-        let callers: Vec<_> = (0..depth)
-            .map(|_| {
-                let mut client = self.client.clone();
-                self.runtime.spawn(async move {
-                    let data = Bytes::from(vec![1; payload]);
-                    let mut latencies = Vec::with_capacity(4096);
-                    let mut last = now();
-                    while last - start < time {
-                        let data = data.clone();
-                        let reply = client.echo(Blob { data }).await.unwrap();
-                        assert_eq!(reply.get_ref().data.len(), payload);
-                        let done = now();
-                        latencies.push(nanos(last, done));
-                        last = done;
-                    }
-                    latencies
+    fn requests(&mut self, payload: usize, depth: usize, shape: Shape, time: Duration) -> Out {
+        let (start, data) = (now(), Bytes::from(vec![1; payload]));
+        let until = start + time;
+        let tasks: Vec<_> = match shape {
+            Shape::Pipelined => {
+                let task = pipelined(self.client.clone(), data, depth, until);
+                vec![self.runtime.spawn(task)]
+            }
+            Shape::Callers => (0..depth)
+                .map(|_| {
+                    let task = caller(self.client.clone(), data.clone(), until);
+                    self.runtime.spawn(task)
                 })
-            })
-            .collect();
-        let done = callers
+                .collect(),
+        };
+        let done = tasks
             .into_iter()
             .map(|it| self.runtime.block_on(it).unwrap());
         let latencies = done.flatten().collect();

@@ -1,8 +1,8 @@
 //! Messages between two processes over loopback: the mesh beside zeromq, tonic and framed tokio.
 //!
 //! Each contender has a server process of its own, which is this program again; both sides run tokio
-//! with two workers. All callers of one figure have the same shape: *pipelined* is one task that keeps
-//! so many requests open, *callers* are so many tasks with one request each.
+//! with two workers. *Pipelined* is one task that keeps so many requests open, *callers* are so many tasks with one request
+//! each. All contenders of a figure have its shape, unless the name of a peer says another one.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -101,6 +101,10 @@ pub fn handled(server: &mut Server) -> f64 {
 #[derive(Clone)]
 struct Lazy {
     peer: &'static str,
+    /// Its name in a table.
+    name: &'static str,
+    /// Another shape than that of the figure.
+    shape: Option<Shape>,
     client: Rc<RefCell<[Option<Box<dyn Client>>; 2]>>,
 }
 
@@ -108,7 +112,18 @@ impl Lazy {
     fn new(peer: &'static str) -> Self {
         Self {
             peer,
+            name: peer,
+            shape: None,
             client: Rc::default(),
+        }
+    }
+
+    /// The same client, which makes its requests in this shape whatever the figure asks for.
+    fn in_shape(&self, name: &'static str, shape: Shape) -> Self {
+        Self {
+            name,
+            shape: Some(shape),
+            ..self.clone()
         }
     }
 
@@ -127,10 +142,16 @@ fn main() -> ExitCode {
     spotlane_bench::main(|bench| {
         let [ours, framed, pair, zeromq, tonic] =
             ["ours", "framed", "framed, 2 connections", "zeromq", "tonic"].map(Lazy::new);
+        // So many requests open at once, by what serves each of them best.
+        let callers = tonic.in_shape("tonic, callers", Shape::Callers);
         for (size, payload) in [("64 B", 64), ("4 KiB", 4096)] {
             for (depth, shape, peers) in [
                 (1, Shape::Pipelined, &[&framed, &pair, &zeromq][..]),
-                (128, Shape::Pipelined, &[&zeromq, &framed][..]),
+                (
+                    128,
+                    Shape::Pipelined,
+                    &[&zeromq, &framed, &tonic, &callers][..],
+                ),
                 (128, Shape::Callers, &[&tonic, &framed][..]),
             ] {
                 let how = match shape {
@@ -192,8 +213,9 @@ fn add(bench: &mut Bench, ours: &Lazy, peers: &[&Lazy], name: &str, what: Reques
 }
 
 fn run(lazy: &Lazy, what: Requests, time: Duration) -> Out {
+    let shape = lazy.shape.unwrap_or(what.shape);
     lazy.with(Mode::Echo, |client| {
-        client.requests(what.payload, what.depth, what.shape, time)
+        client.requests(what.payload, what.depth, shape, time)
     })
 }
 
@@ -213,7 +235,7 @@ fn with_peers<F: FnMut() -> f64 + 'static>(
     measure: impl Fn(&Lazy) -> F,
 ) {
     for peer in peers {
-        figure.peer(peer.peer, measure(peer));
+        figure.peer(peer.name, measure(peer));
     }
 }
 
