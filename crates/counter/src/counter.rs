@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use spotlane::{Actor, Context, Error, Every, Handlers, Json, Tick};
+use spotlane::{Actor, Arrival, Context, Error, Every, Handlers, Json, Tick};
 
 use crate::message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Moved, Note, TAG_BYTES_MAX, Told};
 use crate::name::node_name;
 
 /// The most tags that are kept; a further one displaces the oldest.
 pub const LOG_TAGS_MAX: usize = 1 << 20;
+/// Stands behind the tag of a message that a former owner passed on: its order among those that came directly is not defined.
+pub const FOLLOWED_MARK: char = '>';
 /// How often a counter ticks.
 pub const TICK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -54,7 +56,7 @@ impl Counter {
         Json(add): Json<Add>,
     ) -> Result<Json<Added>, Error> {
         self.greet(context);
-        let total = self.add(add)?;
+        let total = self.add(add, context.arrival())?;
         Ok(Json(Added {
             total,
             node: node_name(context.node()),
@@ -67,7 +69,7 @@ impl Counter {
         Json(note): Json<Note>,
     ) -> Result<(), Error> {
         self.greet(context);
-        self.remember(note.tag)
+        self.remember(note.tag, context.arrival())
     }
 
     async fn on_log(&mut self, _: &mut Context, Json(log): Json<Log>) -> Json<Vec<String>> {
@@ -119,7 +121,7 @@ impl Counter {
         }
     }
 
-    fn add(&mut self, add: Add) -> Result<i64, Error> {
+    fn add(&mut self, add: Add, arrival: Option<Arrival>) -> Result<i64, Error> {
         let total = self.total.checked_add(add.n).ok_or_else(|| {
             Error::rejected(format!(
                 "{} plus {} does not fit into 64 bits",
@@ -127,18 +129,21 @@ impl Counter {
             ))
         })?;
         if !add.tag.is_empty() {
-            self.remember(add.tag)?;
+            self.remember(add.tag, arrival)?;
         }
         self.total = total;
         Ok(total)
     }
 
-    fn remember(&mut self, tag: String) -> Result<(), Error> {
+    fn remember(&mut self, mut tag: String, arrival: Option<Arrival>) -> Result<(), Error> {
         if tag.len() > TAG_BYTES_MAX {
             return Err(Error::rejected(format!(
                 "the tag has {} bytes, at most {TAG_BYTES_MAX} are kept; put the rest into pad",
                 tag.len()
             )));
+        }
+        if arrival == Some(Arrival::Followed) {
+            tag.push(FOLLOWED_MARK);
         }
         if self.log.len() == LOG_TAGS_MAX {
             self.log.pop_front();
@@ -180,7 +185,7 @@ mod tests {
     use super::*;
 
     fn note(counter: &mut Counter, tag: &str) {
-        counter.remember(tag.to_owned()).unwrap();
+        counter.remember(tag.to_owned(), None).unwrap();
     }
 
     #[test]
@@ -191,9 +196,11 @@ mod tests {
             tag: tag.to_owned(),
             ..Add::default()
         };
-        assert_eq!(counter.add(add(3, "a")).unwrap(), 3);
-        assert_eq!(counter.add(add(-1, "")).unwrap(), 2);
-        assert_eq!(counter.tags(Log::default()), ["a"]);
+        assert_eq!(counter.add(add(3, "a"), Some(Arrival::Direct)).unwrap(), 3);
+        assert_eq!(counter.add(add(-1, ""), None).unwrap(), 2);
+        let followed = Some(Arrival::Followed);
+        assert_eq!(counter.add(add(1, "b"), followed).unwrap(), 3);
+        assert_eq!(counter.tags(Log::default()), ["a", "b>"]);
     }
 
     #[test]
@@ -203,20 +210,10 @@ mod tests {
             ..Counter::default()
         };
         let before = counter.clone();
-        counter
-            .add(Add {
-                n: 1,
-                tag: "a".to_owned(),
-                ..Add::default()
-            })
-            .unwrap_err();
-        counter
-            .add(Add {
-                n: 0,
-                tag: "x".repeat(TAG_BYTES_MAX + 1),
-                ..Add::default()
-            })
-            .unwrap_err();
+        for (n, tag) in [(1, "a".to_owned()), (0, "x".repeat(TAG_BYTES_MAX + 1))] {
+            let pad = String::new();
+            counter.add(Add { n, tag, pad }, None).unwrap_err();
+        }
         counter
             .resize(Blob {
                 bytes: BLOB_BYTES_MAX + 1,

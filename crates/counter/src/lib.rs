@@ -22,7 +22,7 @@ mod name;
 mod session;
 mod state;
 
-pub use counter::{Counter, LOG_TAGS_MAX, TICK_PERIOD};
+pub use counter::{Counter, FOLLOWED_MARK, LOG_TAGS_MAX, TICK_PERIOD};
 pub use message::{Add, Added, BLOB_BYTES_MAX, Blob, Log, Moved, Note, TAG_BYTES_MAX, Told};
 pub use name::node_name;
 pub use session::{CounterSession, CounterSessions, LoggedIn, Login};

@@ -8,7 +8,7 @@ use spotlane_wire::relocation::PendingTimerTick;
 use tokio::sync::oneshot;
 
 use crate::actor::Decision;
-use crate::context::Context;
+use crate::context::{Arrival, Context};
 use crate::core::Core;
 use crate::error::Error;
 use crate::join::{self, JoinOrder, JoinOutcome};
@@ -189,6 +189,7 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Box<Message>) -> Result<(),
     if !message.reply.is_here() {
         turn.brings_nothing();
     }
+    let arrival = Arrival::of(&message.from);
     // Out of the box one by one: the rest of a message is not moved again.
     let Message {
         name,
@@ -200,9 +201,10 @@ async fn deliver(turn: &mut Turn<'_, Cell>, message: Box<Message>) -> Result<(),
     if reply.is_abandoned() {
         return Ok(());
     }
-    let Some(mut context) = context(turn) else {
+    let Some(context) = context(turn) else {
         return Ok(());
     };
+    let mut context = context.of_message(arrival);
     if is_followed(&name) {
         let unit = Arc::clone(&turn.state().unit);
         take_queued(context.core(), &unit, name, &payload, reply);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use spotlane_lane::Lane;
+use spotlane_types::count::HopCount;
 use spotlane_types::id::{ActorId, NodeRid, TimerName};
 
 use crate::actor::ActorRef;
@@ -14,8 +15,36 @@ use crate::error::Error;
 use crate::handlers::Every;
 use crate::host::Host;
 use crate::join::{JoinCall, Joins};
+use crate::message::Origin;
 use crate::session::BoundSession;
 use crate::slots::Unit;
+
+/// The way on which a message came to its Actor.
+///
+/// Messages of one sender to one Actor are handled in the order in which they were sent, as long as they take one way. While
+/// an Actor moves, a message that a former owner passes on and a later one that comes directly take two, and the order of
+/// these two is not defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "closed by RL-150 and WR-30")]
+pub enum Arrival {
+    /// From its sender to the host that handles it.
+    Direct,
+    /// A former owner of the Actor passed it on (RL-150).
+    Followed,
+    /// It came with the Actor: accepted before that moved, or by its former owner before that had seen the end of the move
+    /// (RL-137).
+    Moved,
+}
+
+impl Arrival {
+    pub(crate) fn of(origin: &Origin) -> Self {
+        match origin {
+            Origin::Peer(peer) if peer.hops > HopCount::MIN => Self::Followed,
+            Origin::Local { .. } | Origin::Peer(_) => Self::Direct,
+            Origin::Frozen { .. } => Self::Moved,
+        }
+    }
+}
 
 /// The surroundings of a running handler: who the Actor is, and the way to others.
 ///
@@ -28,6 +57,8 @@ pub struct Context {
     joins: Joins,
     /// Lives as long as the turn; made for the first handle that has to know.
     turn: OnceLock<Arc<()>>,
+    /// Of the message that is handled.
+    arrival: Option<Arrival>,
 }
 
 impl Context {
@@ -38,7 +69,14 @@ impl Context {
             lane,
             joins: Joins::Allowed(None),
             turn: OnceLock::new(),
+            arrival: None,
         }
+    }
+
+    /// The surroundings of the handler of a message.
+    pub(crate) fn of_message(mut self, arrival: Arrival) -> Self {
+        self.arrival = Some(arrival);
+        self
     }
 
     /// The surroundings of a lifecycle callback, in which no Join is recorded (RL-142).
@@ -74,6 +112,11 @@ impl Context {
     /// The node that the handler runs on.
     pub fn node(&self) -> &NodeRid {
         &self.core.identity.rid
+    }
+
+    /// The way on which the message that is handled came here; `None` where none is, as in a timer or a lifecycle callback.
+    pub fn arrival(&self) -> Option<Arrival> {
+        self.arrival
     }
 
     /// The host, for creating and finding other Actors.

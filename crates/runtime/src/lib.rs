@@ -54,7 +54,7 @@ pub use crate::actor::{Actor, ActorRef, Decision};
 pub use crate::builder::{HostBuilder, StartError};
 pub use crate::calls::{ActorHandle, RequestCall, Requesting, SendCall, Sending};
 pub use crate::clock::store_time;
-pub use crate::context::Context;
+pub use crate::context::{Arrival, Context};
 pub use crate::create::{CreateCall, Creation};
 pub use crate::entry::{CloseReason, Closing, EntrySpot, SpotContext};
 pub use crate::error::{Error, ErrorKind};

@@ -132,10 +132,10 @@ impl Collector {
         self.shared.judge(|oracle| {
             for tag in &tags {
                 match tag::read(tag, actor) {
-                    Some((kind, stream, number)) => {
-                        oracle.handle(stream, number);
-                        if kind == Kind::Add {
-                            cursor.sum += tag::amount(number);
+                    Some(tag) => {
+                        oracle.handle(tag.stream, tag.number, tag.way);
+                        if tag.kind == Kind::Add {
+                            cursor.sum += tag::amount(tag.number);
                         }
                     }
                     None => oracle.handle_foreign(),

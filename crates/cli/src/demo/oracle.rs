@@ -7,9 +7,12 @@
 //! |---|---|
 //! | lost | it was accepted, or answered, and never handled |
 //! | doubled | it was handled again |
-//! | out of order | one of the same sender with a higher number was handled before it |
+//! | out of order | one of the same sender with a higher number was handled before it, and both came directly |
 //! | ghost | it was refused and handled all the same, or nobody ever sent it |
 //! | unanswered | a request that ended neither with an answer nor with an error |
+//!
+//! A message that a former owner passed on may change places with those that came directly, since the order of two ways is
+//! not defined: such a pair is counted and breaks nothing.
 //!
 //! A request that ended with an error may have been handled or not (EX-354); both is right, twice is not.
 
@@ -26,6 +29,15 @@ pub(crate) struct Stream {
 
 /// The number of a message in its stream, from 1.
 pub(crate) type Number = u64;
+
+/// How a message came to its actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From its sender, perhaps with the actor when that moved.
+    Direct,
+    /// A former owner of the actor passed it on.
+    Followed,
+}
 
 /// How a message ended for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +73,13 @@ struct Book {
     sent: Number,
     /// The highest number that was handled.
     handled: Number,
+    /// The highest one of those that came directly.
+    handled_directly: Number,
     /// Messages below `sent` that are not here are settled: handled once, with a known outcome.
     open: BTreeMap<Number, Entry>,
 }
 
-/// What was counted. All but the first group must be zero.
+/// What was counted. From `lost` on all must be zero, but `overtaken`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Tally {
     /// Messages that were sent, requests included.
@@ -82,8 +96,10 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     /// Handled more than once.
     pub(crate) doubled: u64,
-    /// Handled after a later one of the same sender.
+    /// Handled after a later one of the same sender, when both came directly.
     pub(crate) out_of_order: u64,
+    /// Handled after a later one of the same sender, when one of the two was passed on by a former owner. Breaks nothing.
+    pub(crate) overtaken: u64,
     /// Handled although nobody sent them or they were refused.
     pub(crate) ghosts: u64,
     /// Without an outcome.
@@ -163,7 +179,7 @@ impl Oracle {
     }
 
     /// Records that an actor handled a message: the next entry of its log.
-    pub(crate) fn handle(&mut self, stream: Stream, number: Number) {
+    pub(crate) fn handle(&mut self, stream: Stream, number: Number, way: Way) {
         self.tally.handled += 1;
         let book = self.books.entry(stream).or_default();
         if number == 0 || number > book.sent {
@@ -186,10 +202,14 @@ impl Oracle {
                 return;
             }
         }
-        if number < book.handled {
-            self.tally.out_of_order += 1;
-        } else {
-            book.handled = number;
+        match way {
+            Way::Direct if number < book.handled_directly => self.tally.out_of_order += 1,
+            _ if number < book.handled => self.tally.overtaken += 1,
+            _ => {}
+        }
+        book.handled = book.handled.max(number);
+        if way == Way::Direct {
+            book.handled_directly = book.handled_directly.max(number);
         }
     }
 
@@ -253,7 +273,7 @@ mod tests {
 
     fn handled(mut oracle: Oracle, log: &[u64]) -> Tally {
         for number in log {
-            oracle.handle(STREAM, *number);
+            oracle.handle(STREAM, *number, Way::Direct);
         }
         oracle.finish()
     }
@@ -310,6 +330,25 @@ mod tests {
         assert_eq!(handled(sent(3), &[3, 1, 2]).out_of_order, 2);
     }
 
+    /// RL-150: of two ways neither is the first. What came on one of them keeps its order.
+    #[test]
+    fn a_message_that_was_passed_on_changes_places() {
+        use Way::{Direct, Followed};
+        let judged = |log: [(u64, Way); 3]| {
+            let mut oracle = sent(3);
+            for (number, way) in log {
+                oracle.handle(STREAM, number, way);
+            }
+            let tally = oracle.finish();
+            (tally.out_of_order, tally.overtaken)
+        };
+        assert_eq!(judged([(1, Followed), (2, Direct), (3, Direct)]), (0, 0));
+        assert_eq!(judged([(2, Direct), (1, Followed), (3, Direct)]), (0, 1));
+        assert_eq!(judged([(3, Followed), (1, Direct), (2, Direct)]), (0, 2));
+        assert_eq!(judged([(3, Followed), (2, Direct), (1, Direct)]), (1, 1));
+        assert_eq!(judged([(3, Direct), (2, Followed), (1, Direct)]), (1, 1));
+    }
+
     #[test]
     fn a_message_that_nobody_sent_is_a_ghost() {
         for log in [&[1, 2, 3, 4][..], &[1, 2, 3, 0]] {
@@ -333,7 +372,7 @@ mod tests {
         assert_eq!(handled(oracle, &[1]).ghosts, 1);
         let mut oracle = Oracle::new();
         oracle.send(STREAM);
-        oracle.handle(STREAM, 1);
+        oracle.handle(STREAM, 1, Way::Direct);
         refuse(&mut oracle);
         assert_eq!(oracle.finish().ghosts, 1);
     }
@@ -356,7 +395,7 @@ mod tests {
     fn a_request_ends_exactly_once() {
         let mut oracle = Oracle::new();
         oracle.send(STREAM);
-        oracle.handle(STREAM, 1);
+        oracle.handle(STREAM, 1, Way::Direct);
         assert_eq!(oracle.finish().unanswered, 1);
         let mut oracle = Oracle::new();
         oracle.send(STREAM);
@@ -378,7 +417,7 @@ mod tests {
     fn what_is_settled_takes_no_memory() {
         let mut oracle = sent(1_000);
         for number in 1..=1_000 {
-            oracle.handle(STREAM, number);
+            oracle.handle(STREAM, number, Way::Direct);
         }
         assert!(oracle.books.values().all(|book| book.open.is_empty()));
     }
@@ -406,7 +445,7 @@ mod tests {
             oracle.end(stream(*sender), *number, Outcome::Accepted);
         }
         for (sender, number) in log {
-            oracle.handle(stream(*sender), *number);
+            oracle.handle(stream(*sender), *number, Way::Direct);
         }
         oracle.finish()
     }

@@ -1,6 +1,8 @@
 //! The tag of a message: what the log of an actor tells about it.
 
-use super::oracle::{Number, Stream};
+use spotlane_counter::FOLLOWED_MARK;
+
+use super::oracle::{Number, Stream, Way};
 
 /// Whether a message raises the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +22,21 @@ pub(crate) fn write(kind: Kind, sender: u32, number: Number) -> String {
     format!("{letter}{sender}.{number}")
 }
 
+/// What the log of an actor says of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    pub(crate) kind: Kind,
+    pub(crate) stream: Stream,
+    pub(crate) number: Number,
+    pub(crate) way: Way,
+}
+
 /// Reads a tag from the log of an actor; nothing when it is none of ours.
-pub(crate) fn read(tag: &str, actor: u32) -> Option<(Kind, Stream, Number)> {
+pub(crate) fn read(tag: &str, actor: u32) -> Option<Tag> {
+    let (tag, way) = match tag.strip_suffix(FOLLOWED_MARK) {
+        Some(tag) => (tag, Way::Followed),
+        None => (tag, Way::Direct),
+    };
     let (letter, rest) = tag.split_at_checked(1)?;
     let kind = match letter {
         "a" => Kind::Add,
@@ -34,7 +49,12 @@ pub(crate) fn read(tag: &str, actor: u32) -> Option<(Kind, Stream, Number)> {
         actor,
     };
     let number = number.parse().ok()?;
-    (write(kind, stream.sender, number) == tag).then_some((kind, stream, number))
+    (write(kind, stream.sender, number) == tag).then_some(Tag {
+        kind,
+        stream,
+        number,
+        way,
+    })
 }
 
 /// What the `add` with this number adds, so that a total depends on which were handled.
@@ -52,14 +72,18 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(sender: u32, number: u64, add: bool, actor: u32) {
             let kind = if add { Kind::Add } else { Kind::Note };
-            let read = read(&write(kind, sender, number), actor);
-            prop_assert_eq!(read, Some((kind, Stream { sender, actor }, number)));
+            let stream = Stream { sender, actor };
+            let written = write(kind, sender, number);
+            for (way, logged) in [(Way::Direct, written.clone()), (Way::Followed, written + ">")] {
+                prop_assert_eq!(read(&logged, actor), Some(Tag { kind, stream, number, way }));
+            }
         }
 
         #[test]
-        fn nothing_else_is_taken_for_one(tag in "[an+]?[0-9.+ ]{0,6}") {
-            if let Some((kind, stream, number)) = read(&tag, 0) {
-                prop_assert_eq!(write(kind, stream.sender, number), tag);
+        fn nothing_else_is_taken_for_one(tag in "[an+]?[0-9.+ >]{0,6}") {
+            if let Some(Tag { kind, stream, number, way }) = read(&tag, 0) {
+                let mark = if way == Way::Followed { ">" } else { "" };
+                prop_assert_eq!(write(kind, stream.sender, number) + mark, tag);
             }
         }
     }

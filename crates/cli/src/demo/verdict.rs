@@ -132,11 +132,7 @@ impl Verdict {
         }
         row("lost", &grouped(tally.lost), bad(tally.lost));
         row("doubled", &grouped(tally.doubled), bad(tally.doubled));
-        row(
-            "out of order",
-            &grouped(tally.out_of_order),
-            bad(tally.out_of_order),
-        );
+        row("out of order", &grouped(tally.out_of_order), &order(tally));
         row("ghosts", &grouped(tally.ghosts), bad(tally.ghosts));
         let twice = tally.unanswered + tally.ended_twice;
         row(
@@ -201,6 +197,13 @@ fn count(number: u64, word: &str) -> String {
         String::new()
     } else {
         format!("{} {word}", grouped(number))
+    }
+}
+
+fn order(tally: &Tally) -> String {
+    match tally.out_of_order {
+        0 => count(tally.overtaken, "changed places on two ways"),
+        broken => bad(broken).to_owned(),
     }
 }
 

@@ -69,6 +69,10 @@ impl Counter {
         String::from_utf8_lossy(context.node().as_bytes()).into_owned()
     }
 
+    async fn way(&mut self, context: &mut Context, (): ()) -> String {
+        format!("{:?}", context.arrival())
+    }
+
     async fn fail(&mut self, _: &mut Context, (): ()) -> Result<(), Error> {
         Err(Error::rejected("no"))
     }
@@ -133,6 +137,7 @@ impl Actor for Counter {
             .request("log", Self::log)
             .request("note2", Self::note2)
             .request("place", Self::place)
+            .request("way", Self::way)
             .request("fail", Self::fail)
             .request("explode", Self::explode)
             .request("wait", Self::wait)

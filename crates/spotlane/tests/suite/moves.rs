@@ -244,6 +244,39 @@ async fn an_old_route_is_followed() {
     assert_eq!(a.status().moving, 1);
 }
 
+/// RL-150, RL-151, WR-30: a handler is told whether its message came directly, was passed on or came with the Actor, since only
+/// messages of one way keep their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_knows_the_way_of_its_message() {
+    let stores = Stores::new();
+    let (a, at_a) = host("a", &stores).await;
+    a.actors().create::<Counter>("c").await.unwrap();
+    let (b, _) = host("b", &stores).await;
+    let (c, _) = host("c", &stores).await;
+    acquainted(&[&a, &b, &c]).await;
+    assert_eq!(text(&c, "c", "way").await.unwrap(), "Some(Direct)");
+    let blocker = a.actor("c");
+    let blocked = tokio::spawn(async move { blocker.request("wait", ()).await });
+    at_a.began.notified().await;
+    let asker = a.clone();
+    let queued = tokio::spawn(async move { text(&asker, "c", "way").await });
+    crate::players::until(|| a.status().jobs.queued == 1).await;
+    let (mover, target) = (a.clone(), b.node_id().clone());
+    let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
+    crate::players::until(|| a.status().sealing > 0).await;
+    at_a.gate.notify_one();
+    moved.await.unwrap().unwrap();
+    blocked.await.unwrap().unwrap();
+    assert_eq!(queued.await.unwrap().unwrap(), "Some(Moved)");
+    // RL-137: what comes before the source has seen the commit still goes with the move.
+    let seen = async { while text(&a, "c", "way").await.unwrap() == "Some(Moved)" {} };
+    tokio::time::timeout(Duration::from_secs(30), seen)
+        .await
+        .unwrap();
+    assert_eq!(text(&c, "c", "way").await.unwrap(), "Some(Followed)");
+    assert_eq!(text(&b, "c", "way").await.unwrap(), "Some(Direct)");
+}
+
 /// RL-132, WR-54: a state of many chunks arrives whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_state_moves_in_chunks() {
