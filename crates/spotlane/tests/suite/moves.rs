@@ -9,7 +9,7 @@ use spotlane::{BlockReason, RelocateMode, RelocateOutcome, Shutdown};
 use spotlane_store_memory::{FaultControl, FaultStore};
 
 use crate::app::{self, Counter, Shared, Stores, add, builder, host, text};
-use crate::two_hosts::{acquainted, connect};
+use crate::two_hosts::{acquainted, connect, move_behind_a_handler};
 
 /// Two hosts, and a counter `c` that lives on the first.
 async fn pair() -> (Host, Shared, Host, Shared) {
@@ -261,11 +261,7 @@ async fn a_handler_knows_the_way_of_its_message() {
     let asker = a.clone();
     let queued = tokio::spawn(async move { text(&asker, "c", "way").await });
     crate::players::until(|| a.status().jobs.queued == 1).await;
-    let (mover, target) = (a.clone(), b.node_id().clone());
-    let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
-    crate::players::until(|| a.status().sealing > 0).await;
-    at_a.gate.notify_one();
-    moved.await.unwrap().unwrap();
+    move_behind_a_handler(&a, &b, &at_a).await;
     blocked.await.unwrap().unwrap();
     assert_eq!(queued.await.unwrap().unwrap(), "Some(Moved)");
     // RL-137: what comes before the source has seen the commit still goes with the move.

@@ -25,7 +25,7 @@ use crate::app::{Counter, Shared, Stores, add, builder, settings};
 use crate::hostile::{fence_of, hostile_peer, repository, until};
 use crate::players::PATIENCE;
 use crate::transfer::Process;
-use crate::two_hosts::acquainted;
+use crate::two_hosts::{acquainted, move_behind_a_handler};
 
 /// A Relocation Store that remembers everything that was ever put.
 #[derive(Clone)]
@@ -242,12 +242,7 @@ impl World {
     }
 
     async fn move_to_b(&self) {
-        let (mover, target) = (self.a.clone(), self.b.node_id().clone());
-        let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
-        // What stands in line moves with it.
-        crate::players::until(|| self.a.status().sealing > 0).await;
-        self.at_a.gate.notify_one();
-        moved.await.unwrap().unwrap();
+        move_behind_a_handler(&self.a, &self.b, &self.at_a).await;
     }
 }
 

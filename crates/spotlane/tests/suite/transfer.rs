@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::app::{Counter, Shared, Stores, add, builder, settings, text};
 use crate::proxy::{Proxy, Way, Wire};
-use crate::two_hosts::acquainted;
+use crate::two_hosts::{acquainted, move_behind_a_handler};
 
 const STATE: usize = 2_000_000;
 const LARGE: usize = 64_000_000;
@@ -279,11 +279,7 @@ async fn t_rel_23_a_backlog_above_the_job_limit_drains_in_order() {
         .collect();
     crate::players::until(|| usize::try_from(a.status().jobs.queued).unwrap() >= NOTES + REQUESTS)
         .await;
-    let (mover, target) = (a.clone(), b.node_id().clone());
-    let moved = tokio::spawn(async move { mover.relocate("c", &target).await });
-    crate::players::until(|| a.status().sealing > 0).await;
-    at_a.gate.notify_one();
-    moved.await.unwrap().unwrap();
+    move_behind_a_handler(&a, &b, &at_a).await;
     blocked.await.unwrap().unwrap();
     let mut totals = Vec::new();
     for asked in asked {

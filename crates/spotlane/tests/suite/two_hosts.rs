@@ -16,6 +16,17 @@ pub(crate) async fn connect(hosts: &[&Host]) {
     }
 }
 
+/// Moves `c` while a handler of it waits for the gate, which opens when the move waits for the handler: what stands in line
+/// behind it moves along.
+pub(crate) async fn move_behind_a_handler(from: &Host, to: &Host, shared: &Shared) {
+    let moved = async { from.relocate("c", to.node_id()).await.unwrap() };
+    let opened = async {
+        until(|| from.status().sealing > 0).await;
+        shared.gate.notify_one();
+    };
+    tokio::join!(moved, opened);
+}
+
 /// Waits until they are connected, and each has all of them in its directory.
 pub(crate) async fn acquainted(hosts: &[&Host]) {
     connect(hosts).await;
