@@ -7,11 +7,11 @@
 //! |---|---|
 //! | lost | it was accepted, or answered, and never handled |
 //! | doubled | it was handled again |
-//! | out of order | one of the same sender with a higher number was handled before it, and both came directly |
+//! | out of order | one of the same sender with a higher number was handled before it, and both came the same way |
 //! | ghost | it was refused and handled all the same, or nobody ever sent it |
 //! | unanswered | a request that ended neither with an answer nor with an error |
 //!
-//! A message that a former owner passed on may change places with those that came directly, since the order of two ways is
+//! A message that a former owner passed on may change places with those that came directly, since the order of these two is
 //! not defined: such a pair is counted and breaks nothing.
 //!
 //! A request that ended with an error may have been handled or not (EX-354); both is right, twice is not.
@@ -71,10 +71,10 @@ enum Entry {
 struct Book {
     /// The highest number that was sent.
     sent: Number,
-    /// The highest number that was handled.
-    handled: Number,
-    /// The highest one of those that came directly.
-    handled_directly: Number,
+    /// The highest number that was handled of those that came directly.
+    direct: Number,
+    /// The highest one of those that were passed on.
+    followed: Number,
     /// Messages below `sent` that are not here are settled: handled once, with a known outcome.
     open: BTreeMap<Number, Entry>,
 }
@@ -96,9 +96,9 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     /// Handled more than once.
     pub(crate) doubled: u64,
-    /// Handled after a later one of the same sender, when both came directly.
+    /// Handled after a later one of the same sender, when both came the same way.
     pub(crate) out_of_order: u64,
-    /// Handled after a later one of the same sender, when one of the two was passed on by a former owner. Breaks nothing.
+    /// Handled after a later one of the same sender, when a former owner passed on one of the two. Breaks nothing.
     pub(crate) overtaken: u64,
     /// Handled although nobody sent them or they were refused.
     pub(crate) ghosts: u64,
@@ -202,15 +202,16 @@ impl Oracle {
                 return;
             }
         }
-        match way {
-            Way::Direct if number < book.handled_directly => self.tally.out_of_order += 1,
-            _ if number < book.handled => self.tally.overtaken += 1,
-            _ => {}
+        let (same_way, other_way) = match way {
+            Way::Direct => (&mut book.direct, book.followed),
+            Way::Followed => (&mut book.followed, book.direct),
+        };
+        if number < *same_way {
+            self.tally.out_of_order += 1;
+        } else if number < other_way {
+            self.tally.overtaken += 1;
         }
-        book.handled = book.handled.max(number);
-        if way == Way::Direct {
-            book.handled_directly = book.handled_directly.max(number);
-        }
+        *same_way = number.max(*same_way);
     }
 
     /// Records an entry of a log that is no message of ours.
@@ -347,6 +348,7 @@ mod tests {
         assert_eq!(judged([(3, Followed), (1, Direct), (2, Direct)]), (0, 2));
         assert_eq!(judged([(3, Followed), (2, Direct), (1, Direct)]), (1, 1));
         assert_eq!(judged([(3, Direct), (2, Followed), (1, Direct)]), (1, 1));
+        assert_eq!(judged([(2, Followed), (1, Followed), (3, Direct)]), (1, 0));
     }
 
     #[test]
